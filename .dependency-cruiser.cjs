@@ -67,7 +67,13 @@ module.exports = {
       from: { path: PURE, pathNot: "\\.test\\.ts$" },
       to: { pathNot: PURE },
     },
-    only("shared/adapters", ["shared"]),
+    {
+      name: "shared-imports-shared",
+      comment: "The lowest room knows no subject.",
+      severity: "error",
+      from: { path: "^src/shared/", pathNot: "\\.test\\.ts$" },
+      to: { path: "^src/", pathNot: "^src/shared/" },
+    },
     only("store", ["shared"]),
     only("telemetry", []),
     only("runs", ["shared", "store", "telemetry", ...HANDLER_TYPES, ...RUN_NEIGHBOURS]),
@@ -79,6 +85,13 @@ module.exports = {
     only("remote", ["shared", "store", "telemetry", "runs", "worker"]),
     only("operations", [...MODULES, ...INSTANCE_FACTS]),
     only("instance", [...MODULES, "operations"]),
+    {
+      name: "holdfast-stays-below-its-interfaces",
+      comment: "The class that users hold knows neither HTTP nor the command line.",
+      severity: "error",
+      from: { path: "^src/holdfast\\.ts$" },
+      to: { path: "^src/(http|client|cli|testing)/" },
+    },
     only("http", [...MODULES, "operations", "instance", "holdfast"]),
     only("client", ["shared", "http", "remote/dispatch"]),
     {
@@ -103,9 +116,13 @@ module.exports = {
     only("testing", [...MODULES, "operations", "instance", "holdfast", "http"]),
     {
       name: "testing-stays-outside",
-      comment: "What runs in production does not carry the test kit along.",
+      comment:
+        "Production code does not load the test kit; only `holdfast simulate` loads the simulator.",
       severity: "error",
-      from: { path: "^src/", pathNot: "\\.test\\.ts$|^src/testing/|^src/cli/" },
+      from: {
+        path: "^src/",
+        pathNot: "\\.test\\.ts$|^src/testing/|^src/cli/commands/simulate\\.ts$",
+      },
       to: { path: "^src/testing/" },
     },
     {

@@ -8,7 +8,7 @@ import os from "node:os";
 import path from "node:path";
 import { parseArgs } from "node:util";
 import { chromium } from "playwright-core";
-import { createAnswerer } from "../build/http/handler.js";
+import { createHttpHandler } from "../build/http/handler.js";
 import { serve } from "../build/http/server.js";
 import { filled } from "./page/filled.mjs";
 import { NARROWED, ROUND } from "./page/interactions.mjs";
@@ -27,8 +27,8 @@ const rounds = Number(values.rounds);
 
 const folder = fs.mkdtempSync(path.join(os.tmpdir(), "holdfast-bench-page-"));
 const holdfast = await filled({ database: `sqlite:${path.join(folder, "app.db")}`, runs });
-const answerer = createAnswerer(holdfast, { openOnLoopback: true });
-const served = await serve({ answerer, host: "127.0.0.1", port: 0 });
+const handler = createHttpHandler(holdfast, { openOnLoopback: true });
+const served = await serve({ handler, host: "127.0.0.1", port: 0 });
 const browser = await chromium.launch({
   executablePath: process.env.HOLDFAST_TEST_CHROMIUM ?? "/usr/bin/chromium",
   // The animation of a wheel is the browser's own and takes as long as it likes.

@@ -7,7 +7,7 @@ import pg from "pg";
 import { withProcesses } from "./processes.mjs";
 
 /**
- * What a place holds before the measurement begins.
+ * The content of a database before the measurement begins.
  * @typedef {{ finished?: number, future?: number, pending?: number, synchronous?: "full" | "normal" }} State
  */
 

@@ -1,5 +1,5 @@
-// One round of the chaos on one database: processes work while faults happen to them by plan; then all is
-// healed, the work runs dry, and the history is judged.
+// Runs one round of chaos on one database: processes work while planned faults hit them; then everything is healed,
+// all work finishes, and the history is checked.
 
 import { createHash } from "node:crypto";
 import fs from "node:fs";
@@ -8,45 +8,51 @@ import path from "node:path";
 import { setTimeout as pause } from "node:timers/promises";
 import { freePort } from "../scripts/postgres.mjs";
 import { judge } from "./checks.mjs";
+import { Member } from "./child-processes.mjs";
 import { Client } from "./client.mjs";
-import { Member } from "./crew.mjs";
 import { createPostgresHistory, readHistory } from "./history-tables.mjs";
 import { overHttp } from "./http-client.mjs";
 import { declareAll, JOBS } from "./jobs.mjs";
-import { ownCheck } from "./looking-after.mjs";
 import { Nemesis } from "./nemesis.mjs";
-import { operationCounts, rarities, readEffects, readEvents, readOperations } from "./notes.mjs";
-import { openPlace } from "./place.mjs";
+import { ownCheck } from "./operator.mjs";
 import { makePlan, POLL_MS, ROLES } from "./plan.mjs";
+import {
+  operationCounts,
+  rarities,
+  readEffects,
+  readEvents,
+  readOperations,
+} from "./process-notes.mjs";
 import { recorded } from "./recorder.mjs";
 import { replay } from "./replay.mjs";
-import { SinkPlace } from "./sink-place.mjs";
+import { SinkPlace } from "./sink-process.mjs";
 import { liveRuns, lookAtTables, openReader, readTables, schedulesBehind } from "./tables.mjs";
 import { duplicatesOf, lateTakeovers, takeoversOf } from "./takeovers.mjs";
+import { openPlace } from "./test-database.mjs";
 import { Timeline } from "./timeline.mjs";
 import { OVERDUE_MAX_MS } from "./totals.mjs";
 
 /** @typedef {import("./checks.mjs").Violation} Violation */
-/** @typedef {import("./place.mjs").Place} Place */
+/** @typedef {import("./test-database.mjs").Place} Place */
 
 /**
  * @typedef {object} Report
  * @property {"sqlite" | "postgres"} database
  * @property {number} seed
  * @property {number} seconds
- * @property {string} plan names the faults and their times: equal for equal seeds
- * @property {Record<string, number>} operations asked, answered, refused, unknown, and by verb
- * @property {Record<string, number>} faults passed: there was nobody to whom it could be done
- * @property {Record<string, number>} seen rare things that happened
- * @property {Record<string, number>} forgiven what the place does not promise to keep, and did not
- * @property {Record<string, number>} duplicates effects that happened again, by what explains them
- * @property {{ wallMs: number, ableMs: number, unbrokenMs?: number, overdueMs?: number }[]} takeovers how long each took, from the death of the holder
- * @property {ReturnType<typeof lateTakeovers>} [late] what is known of those that took too long
+ * @property {string} plan a digest of the faults and their times: equal for equal seeds
+ * @property {Record<string, number>} operations requested, answered, refused, unknown, and by verb
+ * @property {Record<string, number>} faults by kind; "passed" counts those that found no victim
+ * @property {Record<string, number>} seen rare events
+ * @property {Record<string, number>} forgiven losses that this database setup may have
+ * @property {Record<string, number>} duplicates repeated effects, by their explanation
+ * @property {{ wallMs: number, ableMs: number, unbrokenMs?: number, overdueMs?: number }[]} takeovers the duration of each, from the death of the holder
+ * @property {ReturnType<typeof lateTakeovers>} [late] the facts about takeovers that took too long
  * @property {{ boots: number, runs: number, completed: number, failed: number, cancelled: number,
  *   ticks: number, effects: number, looks: number, replayedCommits: number }} counts
- * @property {Record<string, number>} phasesMs how long healing took, step by step
+ * @property {Record<string, number>} phasesMs the duration of each step of healing
  * @property {Violation[]} violations
- * @property {string | null} folder what was noted, kept where something was violated
+ * @property {string | null} folder the notes of all processes, kept if a check failed
  */
 
 /**
@@ -55,19 +61,19 @@ import { OVERDUE_MAX_MS } from "./totals.mjs";
  * @property {number} seconds
  * @property {number} seed
  * @property {boolean} [isPooled]
- * @property {boolean} [isRecorded] every change of a row is written down, for the simulator's checkers
- * @property {readonly string[]} [only] these kinds of faults
- * @property {number} [holdSeconds] for how long one transaction is left open from the beginning on
- * @property {import("./plan.mjs").Fault[]} [plan] instead of the one that the seed draws
- * @property {readonly import("./plan.mjs").Role[]} [roles] instead of all
- * @property {(around: { folder: string, timeline: Timeline }) => Promise<Place>} [place] instead of the usual
+ * @property {boolean} [isRecorded] records every change of a row for the simulator's checkers
+ * @property {readonly string[]} [only] the kinds of faults; all if it is left out
+ * @property {number} [holdSeconds] how long one transaction stays open, from the beginning
+ * @property {import("./plan.mjs").Fault[]} [plan] replaces the plan of the seed
+ * @property {readonly import("./plan.mjs").Role[]} [roles] replaces all roles
+ * @property {(around: { folder: string, timeline: Timeline }) => Promise<Place>} [place] replaces the usual database
  * @property {(line: string) => void} [tell]
  */
 
-/** Generous: these are limits of a liveness promise, not measurements. */
-const HEAL_LIMIT_MS = 90_000;
-const QUIET_LIMIT_MS = 120_000;
-const STOP_LIMIT_MS = 60_000;
+/** These limits are generous: they check liveness, they do not measure. */
+const HEAL_LIMIT_MS = 300_000;
+const QUIET_LIMIT_MS = 300_000;
+const STOP_LIMIT_MS = 180_000;
 const LOOK_EVERY_MS = 3_000;
 const TELL_EVERY_MS = 5_000;
 
@@ -98,7 +104,7 @@ class Campaign {
   #params;
   #plan;
   /** @type {Member[]} */
-  #crew;
+  #members;
   #nemesis;
   /** @type {any} */
   #holdfast = null;
@@ -107,9 +113,9 @@ class Campaign {
   #phasesMs = {};
   /** @type {Violation[]} */
   #violations = [];
-  /** Where somebody ends this process before the campaign has ended. */
+  /** Ends the children if this process ends before the campaign. */
   #onExit = () => {
-    for (const member of this.#crew) if (member.isAlive) member.kill();
+    for (const member of this.#members) if (member.isAlive) member.kill();
     fs.rmSync(this.#params.folder, { recursive: true, force: true });
   };
 
@@ -124,23 +130,23 @@ class Campaign {
     const { isRecorded = false } = params;
     const database = place.url;
     const orders = { seed, folder, database, sinkPort: sink.port, httpPort, isRecorded };
-    this.#crew = roles.map(
+    this.#members = roles.map(
       (role, number) => new Member(number, { ...orders, role, ...place.orders }),
     );
-    for (const member of this.#crew)
+    for (const member of this.#members)
       member.onChange = () =>
         timeline.setWorkers(
-          this.#crew
+          this.#members
             .filter(({ role, isAble }) => role === "worker" && isAble)
             .map(({ name }) => name),
         );
     const { file } = place;
     this.#nemesis = new Nemesis({
-      crew: this.#crew,
+      members: this.#members,
       timeline,
       sink,
       file,
-      more: place.against(this.#crew),
+      more: place.against(this.#members),
     });
     process.on("exit", this.#onExit);
   }
@@ -158,31 +164,31 @@ class Campaign {
     this.#holdfast = new library.Holdfast(
       { database, app: "chaos", poll: POLL_MS, logger },
       {
-        store: (/** @type {any} */ config, /** @type {any} */ { clock, chance }) => {
-          const store = storeFor({ ...config, clock, chance, mayCreate: true });
+        store: (/** @type {any} */ config, /** @type {any} */ { clock, random }) => {
+          const store = storeFor({ ...config, clock, random, mayCreate: true });
           return triggers === null ? store : recorded(store, "driver", triggers);
         },
       },
     );
     if (triggers !== null) {
-      // Makes the tables.
+      // Creates the tables.
       await this.#holdfast.schedules.list({ limit: 1 });
       if (this.#params.database === "postgres")
         await createPostgresHistory(place.directUrl, triggers);
     }
     const jobs = declareAll(this.#holdfast, library, null);
-    // The first one makes the tables; then the others come, and the client has schedules to trigger.
-    for (const member of this.#crew) member.boot();
+    // The first process creates the tables. Then the others start, and the client has schedules to trigger.
+    for (const member of this.#members) member.boot();
     await this.#waitFor("every process is ready", HEAL_LIMIT_MS, () =>
-      this.#crew.every((member) => member.hasSaid("ready")),
+      this.#members.every((member) => member.hasSaid("ready")),
     );
     const far = overHttp(createClient({ url: `http://127.0.0.1:${httpPort}` }), Object.keys(JOBS));
     const clients = [
       { name: "driver", holdfast: this.#holdfast, jobs },
-      ...(this.#crew.some(({ role }) => role === "http") ? [{ name: "http", ...far }] : []),
+      ...(this.#members.some(({ role }) => role === "http") ? [{ name: "http", ...far }] : []),
     ].map((each) => new Client({ ...each, seed, file: `${folder}/operations-${each.name}` }));
     for (const client of clients) client.start();
-    this.#tell(`${this.#plan.length} faults to come`);
+    this.#tell(`${this.#plan.length} faults are planned`);
     const faults = this.#nemesis.run(this.#plan, seconds * 1_000).then(() => this.#nemesis.end());
     await Promise.all([faults, this.#keepLooking()]);
     await this.#heal(clients);
@@ -190,10 +196,10 @@ class Campaign {
     return this.#report();
   }
 
-  /** Ends whatever is left. */
+  /** Ends all remaining processes. */
   async end() {
     await this.#nemesis.end();
-    for (const member of this.#crew) {
+    for (const member of this.#members) {
       if (member.isAlive) member.kill();
       await member.gone;
     }
@@ -208,7 +214,7 @@ class Campaign {
     }
   }
 
-  /** A look that fails because the server is away is no look. */
+  /** A check that fails because the server is away does not count. */
   async #look() {
     const { place, database } = this.#params;
     const reader = await openReader(place.directUrl);
@@ -225,13 +231,13 @@ class Campaign {
   /** @param {Client[]} clients */
   async #heal(clients) {
     this.#tell("the faults are over");
-    // Those who were asked to stop may still be at it.
+    // Processes that got SIGTERM may still be stopping.
     await this.#waitFor("every process is up", HEAL_LIMIT_MS, () => {
-      for (const member of this.#crew) {
+      for (const member of this.#members) {
         member.thaw();
         if (!member.isAlive) member.boot();
       }
-      return this.#crew.every((member) => member.hasSaid("ready") && !member.hasSaid("stopped"));
+      return this.#members.every((member) => member.hasSaid("ready") && !member.hasSaid("stopped"));
     });
     await this.#patiently("resume", () => this.#holdfast.schedules.resume("on-off"));
     const healedAt = Date.now();
@@ -248,9 +254,9 @@ class Campaign {
         () => behind,
       );
       await Promise.all(clients.map((client) => client.stop()));
-      for (const member of this.#crew) member.tell("quiet");
+      for (const member of this.#members) member.tell("quiet");
       await this.#waitFor("every client is quiet", STOP_LIMIT_MS, () =>
-        this.#crew.every((member) => member.hasSaid("quiet")),
+        this.#members.every((member) => member.hasSaid("quiet")),
       );
       const { schedules } = await this.#holdfast.schedules.list({ limit: 1_000 });
       for (const { name } of schedules)
@@ -259,7 +265,7 @@ class Campaign {
       let live = [];
       await this.#waitFor(
         "every run has ended",
-        // Runs that were lost before are executed one by one, and the longer it went on the more there are.
+        // Suspect runs are executed one by one, and a longer round leaves more of them.
         QUIET_LIMIT_MS + this.#params.seconds * 1_000,
         async () => {
           live = await liveRuns(reader);
@@ -273,9 +279,9 @@ class Campaign {
   }
 
   async #stopAll() {
-    for (const member of this.#crew) if (member.canStop) member.stop();
+    for (const member of this.#members) if (member.canStop) member.stop();
     await this.#waitFor("every process has stopped", STOP_LIMIT_MS, () =>
-      this.#crew.every((member) => !member.isAlive),
+      this.#members.every((member) => !member.isAlive),
     );
     await this.#holdfast.stop({ grace: 0 });
   }
@@ -284,7 +290,7 @@ class Campaign {
    * @param {string} what
    * @param {number} withinMs
    * @param {() => boolean | Promise<boolean>} look
-   * @param {() => unknown} [left] what it still waits for
+   * @param {() => unknown} [left] says what is still missing
    */
   async #waitFor(what, withinMs, look, left = () => "") {
     const startedAt = performance.now();
@@ -299,7 +305,7 @@ class Campaign {
       const waitedMs = performance.now() - startedAt;
       if (waitedMs < toldMs + TELL_EVERY_MS) continue;
       toldMs = waitedMs;
-      this.#tell(`after ${Math.round(waitedMs / 1_000)} s not yet: ${what}. ${left()}`);
+      this.#tell(`still waiting after ${Math.round(waitedMs / 1_000)} s: ${what}. ${left()}`);
     }
     this.#phasesMs[what] = Math.round(performance.now() - startedAt);
   }
@@ -346,7 +352,7 @@ class Campaign {
     ];
     const ended = (/** @type {number} */ status) =>
       tables.outcomes.filter((outcome) => outcome.status === status).length;
-    const deaths = new Map(this.#crew.flatMap((member) => [...member.deaths]));
+    const deaths = new Map(this.#members.flatMap((member) => [...member.deaths]));
     const takeovers = takeoversOf({ tables, deaths, timeline });
     const events = readEvents(folder);
     const late = lateTakeovers({ takeovers, maxMs: OVERDUE_MAX_MS, timeline, events });
@@ -360,14 +366,14 @@ class Campaign {
       seen: {
         ...rarities(history, folder),
         chances: timeline.stretches(OVERDUE_MAX_MS),
-        skewedClocks: this.#crew.reduce((sum, { skews }) => sum + skews, 0),
+        skewedClocks: this.#members.reduce((sum, { skews }) => sum + skews, 0),
       },
       forgiven,
       duplicates,
       takeovers: takeovers.map(({ diedAt: _, ...each }) => each),
       late,
       counts: {
-        boots: this.#crew.reduce((sum, { boots }) => sum + boots, 0),
+        boots: this.#members.reduce((sum, { boots }) => sum + boots, 0),
         runs: tables.runs.length,
         completed: ended(1),
         failed: ended(2),
@@ -383,7 +389,7 @@ class Campaign {
     };
   }
 
-  /** The simulator's triggers, or null where nothing is recorded. @returns {Promise<string | null>} */
+  /** Returns the simulator's triggers, or null if nothing is recorded. @returns {Promise<string | null>} */
   async #triggers() {
     if (!this.#params.isRecorded) return null;
     const notes = new URL("../build/testing/simulator/checkers/row-changes.js", import.meta.url)
@@ -403,11 +409,11 @@ class Campaign {
     return { found: await replay({ entries, effects, database }), commits: entries.length };
   }
 
-  /** Processes that ended unasked, and anything that was written to stderr. */
+  /** Finds processes that ended by themselves, and output on stderr. */
   #surprises() {
     const { folder } = this.#params;
     /** @type {Violation[]} */
-    const found = this.#crew.flatMap(({ surprises }) =>
+    const found = this.#members.flatMap(({ surprises }) =>
       surprises.map((message) => ({ check: "process", message })),
     );
     for (const name of fs.readdirSync(folder).filter((each) => each.startsWith("errors-"))) {

@@ -1,7 +1,7 @@
-// The judgement of schedules: the ledger against the definitions, runs against the ledger, and runs of
-// one schedule against each other.
+// Checks schedules: the ledger against the definitions, runs against the ledger, and the runs of one schedule against
+// each other.
 
-import { Finder, groupBy } from "./finder.mjs";
+import { Finder, groupBy } from "./findings.mjs";
 
 /** @typedef {import("./checks.mjs").History} History */
 /** @typedef {import("./checks.mjs").RunFacts} RunFacts */
@@ -10,7 +10,7 @@ import { Finder, groupBy } from "./finder.mjs";
 const SCHEDULED = 1;
 const FIRED = 0;
 
-/** The ledger is the definition's enumeration, each tick once, from the first to where it stands. */
+/** The ledger has each tick of the definition exactly once, from the first to the cursor. */
 export function judgeTicks(/** @type {History} */ { tables, makeWhen }) {
   const found = new Finder();
   const scheduled = groupBy(
@@ -54,8 +54,8 @@ export function judgeTicks(/** @type {History} */ { tables, makeWhen }) {
 }
 
 /**
- * Each is drawn from the end of the run before it, so none comes sooner after a fired one than the lower bound. One that was
- * skipped in between is no measure: the end that draws the next may wait for the row that records it, and counts from before.
+ * Each tick is drawn from the end of the run before it, so none follows a fired tick sooner than the lower bound. Skipped
+ * ticks are not measured: the end of a run may wait for the row that records a skipped tick, and counts from before it.
  * @param {{ name: string, rows: Row[], when: any }} params
  * @param {Finder} found
  */
@@ -96,7 +96,7 @@ function judgeGrid({ schedule, rows, next }, found) {
     found.add("T", `${name}: ${text(expected)} is not recorded, but the cursor has passed.`);
 }
 
-/** Under skip and queue a run of a schedule begins only after the ones before have ended. */
+/** With overlap "skip" or "queue" a run of a schedule begins only after the earlier ones have ended. */
 export function judgeOverlaps(
   /** @type {History} */ { tables },
   /** @type {Map<string, RunFacts>} */ facts,
@@ -115,7 +115,7 @@ export function judgeOverlaps(
       .sort((a, b) => a.from - b.from);
     spans.forEach((span, at) => {
       const before = spans[at - 1];
-      // Starts are stored as an end less a rounded length.
+      // A start is stored as the end minus a rounded duration.
       if (before && span.from + 2 < before.to)
         found.add(
           "S15",

@@ -1,14 +1,14 @@
-// The judgement: what the clients were answered, what the handlers did, and what the tables say must be
-// one history that keeps the promises of the design's chapter 2.
+// Checks the history of a round: the responses to clients, the effects of handlers and the tables must fit together
+// and keep the guarantees.
 
 import { judgeOverlaps, judgeTicks } from "./checks-ticks.mjs";
-import { Finder, groupBy } from "./finder.mjs";
+import { Finder, groupBy } from "./findings.mjs";
 
 /** @typedef {import("./tables.mjs").Row} Row */
-/** @typedef {import("./finder.mjs").Violation} Violation */
+/** @typedef {import("./findings.mjs").Violation} Violation */
 /** @typedef {{ what: string, run: string, fence: number, attempt: number, pid: number }} Effect */
 /**
- * @typedef {object} Operation a question of a client, and its answer if there was one
+ * @typedef {object} Operation a request of a client, and its response if there was one
  * @property {string} op
  * @property {string} verb
  * @property {"answered" | "refused" | "unknown"} is
@@ -39,7 +39,7 @@ const FAILED = 2;
 const ENDED_FAILED = 0;
 const ENDED_LOST = 1;
 const ENDED_TIMEOUT = 2;
-/** Ends after which the same number may be tried again. */
+/** Outcomes that do not count as a try: the next attempt has the same number. */
 const REFUNDABLE = [ENDED_LOST, 3, 4];
 
 /**
@@ -99,7 +99,7 @@ function factsOf({ tables }) {
   return facts;
 }
 
-/** What was acknowledged exists and has ended; what was refused for certain does not exist. */
+/** Every acknowledged run exists and has ended; no run exists for a request that was certainly refused. */
 function judgeOperations(
   /** @type {History} */ history,
   /** @type {Map<string, RunFacts>} */ facts,
@@ -140,7 +140,7 @@ function judgeOperations(
   return found.all;
 }
 
-/** One run for a key and for a delivery, whoever asks; a conflict only where the input is another. */
+/** One key or delivery has one run for all callers; a conflict occurs only if the input differs. */
 function judgeKeys(/** @type {History} */ history, /** @type {Map<string, RunFacts>} */ facts) {
   const found = new Finder();
   const keyed = groupBy(
@@ -162,7 +162,7 @@ function judgeKeys(/** @type {History} */ history, /** @type {Map<string, RunFac
       if (run?.run.key !== asked.key || run?.input.variant !== asked.variant)
         found.add("S12", `${op} was answered ${answer.id}, which is not of its key and input.`);
     }
-    // Over HTTP the run is named in words alone.
+    // Over HTTP only the message names the run.
     if (verb === "keyed" && code === "KEY_CONFLICT" && runId !== undefined) {
       const run = facts.get(String(runId));
       if (run?.run.key !== asked.key || run?.input.variant === asked.variant)
@@ -178,7 +178,7 @@ function judgeKeys(/** @type {History} */ history, /** @type {Map<string, RunFac
   return found.all;
 }
 
-/** After everything is quiet every run is an outcome, and nothing else is anywhere. */
+/** At the end every run has an outcome, and the other tables are empty. */
 function judgePlaces(
   /** @type {History} */ { tables },
   /** @type {Map<string, RunFacts>} */ facts,
@@ -206,7 +206,7 @@ function judgePlaces(
   return found.all;
 }
 
-/** Fences grow, tries are counted, and none is beyond the limit. */
+/** Fences increase, attempts are counted, and none exceeds the limit. */
 function judgeGrants(/** @type {Map<string, RunFacts>} */ facts) {
   const found = new Finder();
   for (const { run, outcome, attempts, grants } of facts.values()) {
@@ -243,7 +243,7 @@ function judgeGrants(/** @type {Map<string, RunFacts>} */ facts) {
   return found.all;
 }
 
-/** Whoever completed a run held it; whatever failed had a reason to. */
+/** Only the holder completed a run, and every failed run had a reason. */
 function judgeEnds(/** @type {Map<string, RunFacts>} */ facts) {
   const found = new Finder();
   for (const { run, outcome } of facts.values()) {
@@ -273,7 +273,7 @@ function judgeEnds(/** @type {Map<string, RunFacts>} */ facts) {
   return found.all;
 }
 
-/** Each fence was one process and did each run once; completed runs did what they say. */
+/** Each fence belongs to one process and ran each run once; completed runs had the effects that they report. */
 function judgeEffects(
   /** @type {History} */ { effects, tables },
   /** @type {Map<string, RunFacts>} */ facts,
@@ -321,7 +321,7 @@ function judgeEffects(
   return found.all;
 }
 
-/** Fenced work is there once for each completed run, under the fence that completed it, and for no other. */
+/** Each completed run has its committed work exactly once, under the fence that completed it; no other run has any. */
 function judgeLedger(
   /** @type {History} */ { tables },
   /** @type {Map<string, RunFacts>} */ facts,
@@ -342,7 +342,7 @@ function judgeLedger(
   return found.all;
 }
 
-/** No run without somebody who asked for it. */
+/** Every run has a request. */
 function judgeCauses(
   /** @type {History} */ { operations, tables },
   /** @type {Map<string, RunFacts>} */ facts,

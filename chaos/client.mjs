@@ -1,10 +1,10 @@
-// A client that enqueues, triggers, cancels, pauses and resumes by its seed, and notes in a file what it
-// is about to ask and what it was answered. A question without an answer may have happened or not.
+// Runs a client that enqueues, triggers, cancels, pauses and resumes by its seed. It notes each request before sending
+// it, and each response. A request without a response may or may not have taken effect.
 
 import fs from "node:fs";
 import { setTimeout as pause } from "node:timers/promises";
-import { Draw } from "./draw.mjs";
 import { LENGTHS_MS, SCHEDULES } from "./jobs.mjs";
+import { Draw } from "./seeded-random.mjs";
 
 /** @typedef {import("./jobs.mjs").JobName} JobName */
 
@@ -24,7 +24,7 @@ const ENQUEUED = {
 };
 const KEYS = 300;
 const DELIVERIES = 100;
-/** Runs that were acknowledged last, one of which may be cancelled. */
+/** The last acknowledged runs; the client may cancel one of them. */
 const REMEMBERED = 20;
 
 export class Client {
@@ -107,7 +107,7 @@ export class Client {
     if (answer) this.#recent = [answer.id, ...this.#recent].slice(0, REMEMBERED);
   }
 
-  /** Few keys for many callers; now and then with another input, which is a conflict. */
+  /** Few keys for many callers; sometimes with another input, which is a conflict. */
   async #keyed(/** @type {string} */ op) {
     const draw = this.#draw;
     const key = `key-${draw.int(1, KEYS)}`;
@@ -118,7 +118,7 @@ export class Client {
     );
   }
 
-  /** Mostly a few, now and then many; over HTTP there is only one at a time. */
+  /** Usually a few runs, sometimes many; over HTTP only one at a time. */
   async #many(/** @type {string} */ op) {
     if (!this.#jobs.quick.enqueueMany) return this.#enqueue(op);
     const count = this.#draw.isTrue(0.5) ? this.#draw.int(2, 12) : this.#draw.int(100, 700);

@@ -1,7 +1,7 @@
-// Knows just enough of PostgreSQL's protocol to see when a change has been committed: it follows which
-// statements a client has sent, and holds answers back until the server says that it is done with them.
+// Watches PostgreSQL's protocol for committed changes: it tracks the statements of a client, and holds responses back
+// until the server reports that it has finished them.
 
-/** A statement that may change something, or ends a transaction that may have. */
+/** A statement that may change data, or that ends a transaction that may have changed data. */
 const CHANGES = /\b(insert\s+into|update|delete\s+from|commit)\b/i;
 const MESSAGE_HEAD = 5;
 
@@ -11,16 +11,16 @@ export class CommitWatch {
   #fromClient = Buffer.alloc(0);
   /** @type {Buffer} */
   #fromServer = Buffer.alloc(0);
-  /** Named statements that change something. @type {Map<string, boolean>} */
+  /** Named statements that change data. @type {Map<string, boolean>} */
   #statements = new Map();
   /** One for each answer that is to come: whether it changes something. @type {boolean[]} */
   #asked = [];
-  /** Whether what is sent until the next sync does. */
+  /** Whether the messages until the next sync change data. */
   #isChange = false;
   /** Messages of the answer that is coming in. @type {Buffer[]} */
   #held = [];
   #hasFailed = false;
-  /** A stream to a standby has no questions and answers: all of it is passed on as it comes. */
+  /** A stream to a standby has no requests and responses: everything is passed on as it arrives. */
   #isStream = false;
 
   /** @param {Buffer} piece */
@@ -28,7 +28,7 @@ export class CommitWatch {
     if (this.#isStream) return;
     this.#fromClient = Buffer.concat([this.#fromClient, piece]);
     if (!this.#isStarted) {
-      // The first message has no letter: its length, then what it asks for.
+      // The first message has no type byte: only its length and a request code.
       if (this.#fromClient.length < 4) return;
       const length = this.#fromClient.readInt32BE(0);
       if (this.#fromClient.length < length) return;
@@ -46,7 +46,7 @@ export class CommitWatch {
 
   /**
    * @param {Buffer} piece
-   * @returns {{ pass: Buffer[], commits: number }} what is complete, and how many commits are in it
+   * @returns {{ pass: Buffer[], commits: number }} complete messages, and the number of commits in them
    */
   fromServer(piece) {
     if (this.#isStream) return { pass: [piece], commits: 0 };
@@ -63,7 +63,7 @@ export class CommitWatch {
         this.#isStream = true;
         return { pass: [...pass, ...this.#held.splice(0), message, this.#fromServer], commits };
       }
-      // What the server says by itself is part of no answer.
+      // Asynchronous messages of the server belong to no response.
       if (kind === "A" || this.#asked.length === 0) {
         pass.push(message);
         continue;
@@ -76,7 +76,7 @@ export class CommitWatch {
         if (isChange && isOver && !this.#hasFailed) commits += 1;
         this.#hasFailed = false;
       }
-      // A question of the start waits for a reply, and after a last word nothing more comes.
+      // An authentication request waits for a reply, and nothing follows a fatal error.
       if (kind === "Z" || kind === "R" || kind === "E") pass.push(...this.#held.splice(0));
     }
   }
@@ -109,7 +109,7 @@ export class CommitWatch {
   }
 }
 
-/** The first whole message, with its head. @param {Buffer} bytes @returns {Buffer | null} */
+/** Returns the first whole message with its header. @param {Buffer} bytes @returns {Buffer | null} */
 function cut(bytes) {
   if (bytes.length < MESSAGE_HEAD) return null;
   const length = 1 + bytes.readInt32BE(1);

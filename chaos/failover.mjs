@@ -1,10 +1,10 @@
-// A primary dies under load and its standby takes over. With a synchronous standby nothing that was
-// acknowledged is lost; with an asynchronous one it is told what is, and nothing happens twice unnoticed.
+// Kills a primary under load and promotes its standby. A synchronous standby loses no acknowledged work. For an
+// asynchronous one the losses are counted, and no effect happens twice without an explanation.
 
 import { runCampaign } from "./campaign.mjs";
-import { openPair } from "./pair.mjs";
+import { openPair } from "./standby-pair.mjs";
 
-/** Load before the primary dies, and after its standby was promoted. */
+/** The duration of the load before the primary dies, and after the promotion of its standby. */
 const SECONDS = 5;
 const FAILS_AT_MS = 2_000;
 
@@ -31,7 +31,7 @@ export async function failovers({ times, seed, isSynchronous, tell }) {
     add(forgiven, report.forgiven);
     violations.push(...report.violations);
     const said = report.violations.map(({ check, message }) => `${check}: ${message}`);
-    tell(`failover ${at + 1} of ${times}: ${said.join("; ") || "nothing to complain of"}`);
+    tell(`failover ${at + 1} of ${times}: ${said.join("; ") || "no problems"}`);
   }
   return { standby: isSynchronous ? "sync" : "async", seed, ...sums, lost: forgiven, violations };
 }

@@ -1,13 +1,12 @@
-// Where the recorded history is written to, and how it is read back: one entry for each transaction, in the
-// order of their commits.
+// Creates the tables of the recorded history and reads it back: one entry for each transaction, in commit order.
 
 import pg from "pg";
-import { groupBy } from "./finder.mjs";
+import { groupBy } from "./findings.mjs";
 import { HISTORY } from "./recorder.mjs";
 
 /** @typedef {{ who: string, verb: string, params: any, at: number, notes: any[][] }} Entry */
 
-/** One trigger of the simulator: which change of which table, and the columns that are told. */
+/** One trigger of the simulator: the kind of change, the table, and the recorded columns. */
 const TRIGGER = /holdfast_note\('(?<table>\w+)(?<change>[+~-])', (?<columns>.*)\); end;/;
 const CHANGES = /** @type {Readonly<Record<string, string>>} */ ({
   "+": "insert",
@@ -54,8 +53,8 @@ export async function readHistory(reader, database, triggers) {
   const columnsOf = new Map(
     parsed(triggers).map(({ table, change, columns }) => [`${table}${change}`, columns]),
   );
-  // Whoever waited for a row of another transaction has committed after it. Triggers of one statement
-  // come in no order that means anything: its parts are all at once.
+  // A transaction that waited for a row of another one has committed after it. The order of the triggers of one
+  // statement has no meaning: its parts happen at once.
   const rows = await reader.all(
     `select h.xid::text, h.said, h.at, h.call, h.kind, h.row, pg_xact_commit_timestamp(h.xid::xid) as committed
      from ${HISTORY} h order by committed, h.xid, h.said, h.seq`,
@@ -75,7 +74,7 @@ export async function readHistory(reader, database, triggers) {
   return [...entries.values()];
 }
 
-/** First what a run is, then what it leaves, then where it comes to. */
+/** Orders changes of a run: first its creation, then the table that it leaves, then the table that it enters. */
 const ORDER = [
   ...["lane+", "policy+", "instance+", "queue+", "queue~", "run+", "outcome-"],
   ...["ready-", "waiting-", "lease~", "lease-", "attempt+", "waiting~", "ready+", "waiting+"],
@@ -104,7 +103,7 @@ function split(columns) {
   return columns.split(/,(?![^(]*\))/).map((each) => each.trim());
 }
 
-/** As SQLite would have told it. @param {any} row @param {string} column */
+/** Converts a value to the form that SQLite's triggers record. @param {any} row @param {string} column */
 function columnOf(row, column) {
   const [, which = "", name = ""] = /^(old|new)\.(\w+)$/.exec(column) ?? [];
   const value = row[which]?.[name] ?? null;

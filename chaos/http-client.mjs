@@ -1,8 +1,7 @@
-// The client of the HTTP API with the same verbs as the library, so that one and the same caller can ask
-// over either way.
+// Gives the client of the HTTP API the verbs of the library, so that the same caller can use both.
 
 /**
- * @param {any} client what `createClient` of `holdfast/client` answered
+ * @param {any} client the result of `createClient` of `holdfast/client`
  * @param {readonly string[]} names of the jobs
  */
 export function overHttp(client, names) {

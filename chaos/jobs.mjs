@@ -1,8 +1,8 @@
-// The jobs and schedules of every process. Their handlers tell the sink when an attempt begins and when it
-// is done; the job `ledger` also writes to a table of its own, in the commit that completes its run.
+// Declares the jobs and schedules of every process. Handlers report the start and the end of each attempt to the sink;
+// the job `ledger` also writes to a table of its own, in the commit that completes its run.
 
 import { setTimeout as pause } from "node:timers/promises";
-import { Draw } from "./draw.mjs";
+import { Draw } from "./seeded-random.mjs";
 
 /** @typedef {{ ms?: readonly [number, number], isStubborn?: boolean, op?: string, key?: string, variant?: number }} Input */
 
@@ -36,11 +36,11 @@ export const LENGTHS_MS = {
   ledger: [0, 60],
 };
 
-/** What fenced work is written to: without any constraint, so that a second row would stay. */
+/** The table of the committed work. It has no constraint, so that a second row would stay visible. */
 export const LEDGER = "chaos_ledger";
 export const CREATE_LEDGER = `create table ${LEDGER} (run text not null, fence bigint not null, attempt int not null)`;
 
-/** Short enough for a queue behind ticks and triggers to run dry. @type {Readonly<Record<string, readonly [number, number]>>} */
+/** Short enough that the queue of each schedule can empty. @type {Readonly<Record<string, readonly [number, number]>>} */
 const SCHEDULED_MS = { slow: [100, 1_200] };
 
 export const SCHEDULES = /** @type {const} */ ({
@@ -58,7 +58,7 @@ export const SCHEDULES = /** @type {const} */ ({
     job: "doomed",
     options: { cron: "* * * * * *", afterFailure: "2s..4s", missed: "skip", grace: "1s" },
   },
-  /** The clients pause and resume this one. */
+  /** The clients pause and resume this schedule. */
   "on-off": { job: "quick", options: { every: "1s", overlap: "queue" } },
 });
 
@@ -113,7 +113,7 @@ export function handler(job, { PermanentError, RetryLater }, sink) {
 }
 
 /**
- * Work that is there exactly when its run is completed.
+ * Writes work that exists if and only if its run is completed.
  * @param {{ run: string, fence: number, attempt: number }} result
  */
 function fenced(result) {
@@ -127,7 +127,7 @@ function fenced(result) {
   };
 }
 
-/** The event loop stands still, heartbeats included. */
+/** Blocks the event loop, heartbeats included. */
 function block(/** @type {number} */ ms) {
   const until = performance.now() + ms;
   while (performance.now() < until);

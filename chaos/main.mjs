@@ -1,5 +1,5 @@
-// `npm run chaos`: real processes on a real PostgreSQL and on one SQLite file, killed, frozen, stopped
-// and cut off by a seed; afterwards the history is judged. Rounds add up in a file.
+// Runs `npm run chaos`: kills, freezes, stops and cuts off real processes on PostgreSQL and on a SQLite file by a seed,
+// and then checks the history. The results of rounds can add up in a file.
 
 import fs from "node:fs";
 import { parseArgs } from "node:util";
@@ -18,21 +18,21 @@ import {
 /** @typedef {import("./totals.mjs").Campaign} Campaign */
 
 const USAGE = `npm run chaos -- [failover | pooler | soak] [options]
-  --database postgres | sqlite | both   where (both)
-  --seconds N                           how long faults happen in all, on each database (60)
-  --seed S                              a whole number; the same seed plans the same faults (by the clock)
-  --only KIND,KIND                      these faults alone, for example kill,freeze,stop
-  --hold N                              one transaction stays open for so many seconds (postgres)
-  --record                              every change of a row, for the simulator's checkers as well (slower)
-  --pooler                              through PgBouncer in transaction mode (postgres)
-  --resume FILE                         goes on where FILE says, adds to it, and draws FILE.svg (one database)
-  --json FILE                           the totals as JSON; "-" is stdout
-failover: a primary is killed under load, its standby promoted
-  --times N                             how often (1); --standby sync | async (sync)
-pooler: the conformance suite through PgBouncer in transaction mode, then a minute of chaos
-soak: default settings on PostgreSQL, a steady load, a kill every 30 s; what could creep is measured
-  --seconds 7200 --rate N               for how long, and how many runs are enqueued a second (40)
-  --json FILE                           written after every window too; FILE.svg is drawn`;
+  --database postgres | sqlite | both   the database (both)
+  --seconds N                           total duration of the faults on each database (60)
+  --seed S                              a whole number; the same seed plans the same faults (from the clock)
+  --only KIND,KIND                      only these faults, for example kill,freeze,stop
+  --hold N                              keep one transaction open for N seconds (postgres)
+  --record                              record every change of a row for the simulator's checkers (slower)
+  --pooler                              connect through PgBouncer in transaction mode (postgres)
+  --resume FILE                         continue the campaign in FILE, add to it, and draw FILE.svg (one database)
+  --json FILE                           write the totals as JSON; "-" is stdout
+failover: kill a primary under load and promote its standby
+  --times N                             number of failovers (1); --standby sync | async (sync)
+pooler: run the conformance suite through PgBouncer in transaction mode, then a minute of chaos
+soak: measure growth under default settings on PostgreSQL, with a steady load and a kill every 30 s
+  --seconds 7200 --rate N               the duration, and the number of runs enqueued per second (40)
+  --json FILE                           is also written after every window; FILE.svg is drawn`;
 
 const ROUND_SECONDS = 180;
 
@@ -80,7 +80,7 @@ if (values.help || !isRight) {
   process.exit(values.help ? 0 : 2);
 }
 if (!ensureBuilt()) process.exit(1);
-// Ends through the exit handlers, which end the processes and the server.
+// Exits through the exit handlers, which end the processes and the server.
 for (const name of /** @type {const} */ (["SIGINT", "SIGTERM", "SIGHUP"]))
   process.once(name, () => process.exit(130));
 const tell = (/** @type {string} */ line) => console.error(line);
@@ -90,7 +90,7 @@ else if (command === "failover") {
   const { failovers } = await import("./failover.mjs");
   const isSynchronous = values.standby === "sync";
   const report = await failovers({ times, seed, isSynchronous, tell });
-  tellJson(report);
+  printJson(report);
   process.exitCode = report.violations.length > 0 ? 1 : 0;
 } else if (command === "soak") await soak();
 else {
@@ -110,7 +110,7 @@ async function chaos() {
   const all = [];
   for (const database of databases) all.push(await campaignOn(database));
   if (values.json === undefined) show(all);
-  else tellJson({ seed, seconds, reports: all });
+  else printJson({ seed, seconds, reports: all });
   process.exitCode = all.some(({ verdict }) => verdict.violations > 0) ? 1 : 0;
 }
 
@@ -118,7 +118,7 @@ async function soak() {
   const { runSoak } = await import("./soak.mjs");
   const { soakPictureOf } = await import("./soak-picture.mjs");
   const write = (/** @type {any} */ report) => {
-    tellJson(report);
+    printJson(report);
     if (values.json !== undefined && values.json !== "-")
       fs.writeFileSync(`${values.json}.svg`, soakPictureOf(report));
   };
@@ -139,13 +139,13 @@ async function campaignOn(database) {
   while (left() >= 5) {
     const round = { database, isPooled, seed: seed + rounds.length };
     const roundSeconds = Math.min(ROUND_SECONDS, left());
-    tell(`${database}: seed ${round.seed}, ${roundSeconds} s of ${left()} s that are left`);
+    tell(`${database}: seed ${round.seed}, ${roundSeconds} s of the remaining ${left()} s`);
     const only = values.only === undefined ? {} : { only: values.only.split(",") };
     const how = { seconds: roundSeconds, isRecorded: values.record, holdSeconds, ...only, tell };
     const report = await runCampaign({ ...round, ...how });
     rounds.push(report);
     for (const { check, message } of report.violations) tell(`${database} ${check}: ${message}`);
-    if (report.folder) tell(`${database}: everything that was noted is in ${report.folder}`);
+    if (report.folder) tell(`${database}: all notes are in ${report.folder}`);
     if (values.resume === undefined) continue;
     writeCampaign(values.resume, campaign);
     fs.writeFileSync(`${values.resume}.svg`, pictureOf(campaign));
@@ -154,7 +154,7 @@ async function campaignOn(database) {
 }
 
 /** @param {unknown} report */
-function tellJson(report) {
+function printJson(report) {
   const json = `${JSON.stringify(report, null, 2)}\n`;
   if (values.json === undefined || values.json === "-") process.stdout.write(json);
   else fs.writeFileSync(values.json, json);

@@ -1,4 +1,4 @@
-// What can be done to a PostgreSQL server, its sessions and the network in front of it.
+// Applies faults to a PostgreSQL server, to its sessions and to the network in front of it.
 
 import { setTimeout as pause } from "node:timers/promises";
 import pg from "pg";
@@ -6,11 +6,11 @@ import { chanceOf } from "./nemesis.mjs";
 
 /** @typedef {import("./nemesis.mjs").Doer} Doer */
 
-/** Commits that one fault cuts, one after the other, and for how long it waits for them. */
+/** The number of commits that one fault cuts, one after the other, and how long it waits for them. */
 const COMMITS_AT_ONCE = 12;
 const COMMITS_WITHIN_MS = 1_500;
 
-/** A transaction that was open for so long, and that no restart of the server ended, is counted by itself. */
+/** A transaction that stayed open for so long without a restart of the server is counted separately. */
 const LONG_MS = 120_000;
 
 /**

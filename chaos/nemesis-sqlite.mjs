@@ -1,21 +1,21 @@
-// What can be done to a SQLite file beside killing those who write to it: no room, and a reader who stays.
+// Applies faults to a SQLite file, except for killing its writers: a full disk, and a reader that does not end.
 
 /** @typedef {import("./nemesis.mjs").Doer} Doer */
 
 /**
- * @param {{ file: string, crew: import("./crew.mjs").Member[],
+ * @param {{ file: string, members: import("./child-processes.mjs").Member[],
  *   timeline: import("./timeline.mjs").Timeline }} params
  * @returns {(nemesis: import("./nemesis.mjs").Nemesis) => Record<string, Doer>}
  */
-export function againstSqlite({ file, crew, timeline }) {
+export function againstSqlite({ file, members, timeline }) {
   return (nemesis) => ({
     "full-disk": async ({ forMs }) => {
-      const able = crew.filter(({ isAble }) => isAble);
+      const able = members.filter(({ isAble }) => isAble);
       if (able.length === 0) return false;
       for (const member of able) member.tell("full");
       const heal = timeline.trouble("disk");
       const later = nemesis.lasting(forMs).then(() => {
-        for (const member of crew) member.tell("room");
+        for (const member of members) member.tell("room");
         heal();
       });
       nemesis.pending.push(later);

@@ -1,26 +1,26 @@
-// Does to the processes what the plan says, and counts what was truly done.
+// Applies the planned faults to the processes, and counts the faults that had an effect.
 
 import { spawn } from "node:child_process";
 import { setTimeout as pause } from "node:timers/promises";
-import { Draw } from "./draw.mjs";
 import { LEASE_MIN_MS } from "./plan.mjs";
-import { busyOn, catchBusy, stopNow } from "./processes.mjs";
+import { busyOn, catchBusy, stopNow } from "./process-state.mjs";
+import { Draw } from "./seeded-random.mjs";
 
-/** @typedef {import("./crew.mjs").Member} Member */
+/** @typedef {import("./child-processes.mjs").Member} Member */
 /** @typedef {import("./plan.mjs").Fault} Fault */
-/** @typedef {(fault: Fault) => Promise<boolean>} Doer whether there was somebody to whom it could be done */
+/** @typedef {(fault: Fault) => Promise<boolean>} Doer resolves to whether it found a victim */
 
-/** How long somebody is waited for who is inside of a write, or of a checkpoint. */
+/** How long to wait for a process that is inside a write or a checkpoint. */
 const CATCH_WITHIN_MS = { write: 400, checkpoint: 3_000 };
 
 export class Nemesis {
-  #crew;
+  #members;
   #timeline;
   #sink;
   #file;
   #doers;
   #isOver = false;
-  /** What ends by itself a little later: thaws and boots. @type {Promise<unknown>[]} */
+  /** Thaws and boots that end by themselves a little later. @type {Promise<unknown>[]} */
   pending = [];
   /** @type {Record<string, number>} */
   counts = {
@@ -37,13 +37,13 @@ export class Nemesis {
   };
 
   /**
-   * @param {{ crew: Member[], timeline: import("./timeline.mjs").Timeline,
-   *   sink: import("./sink-place.mjs").SinkPlace, file: string | null,
+   * @param {{ members: Member[], timeline: import("./timeline.mjs").Timeline,
+   *   sink: import("./sink-process.mjs").SinkPlace, file: string | null,
    *   more: (nemesis: Nemesis) => Partial<Record<string, Doer>> }} params
-   *   file: of SQLite; more: what can be done to this database
+   *   file: of SQLite; more: the faults of this database
    */
-  constructor({ crew, timeline, sink, file, more }) {
-    this.#crew = crew;
+  constructor({ members, timeline, sink, file, more }) {
+    this.#members = members;
     this.#timeline = timeline;
     this.#sink = sink;
     this.#file = file;
@@ -74,7 +74,7 @@ export class Nemesis {
     await pause(Math.max(0, startedAt + forMs - performance.now()));
   }
 
-  /** Whatever still lasts ends now. */
+  /** Ends all faults that still last. */
   async end() {
     this.#isOver = true;
     await Promise.all(this.pending.splice(0));
@@ -100,9 +100,9 @@ export class Nemesis {
 
   /** @param {Fault} fault */
   async #harm({ kind, victim, forMs, isForAll }) {
-    // Mostly those who work: on a busy machine a process takes long to begin, and would never get there.
+    // Usually a process that works: on a busy machine a process starts slowly, and would otherwise never get to work.
     const isAnyState = victim % 10 === 0;
-    const able = this.#crew.filter((member) => {
+    const able = this.#members.filter((member) => {
       if (kind === "stop") return member.canStop && !member.isFrozen;
       if (!member.isAlive || (kind === "freeze" && member.isFrozen)) return false;
       return isAnyState || member.hasSaid("ready");
@@ -126,7 +126,7 @@ export class Nemesis {
     this.pending.push(victim.gone.then(() => this.#bootLater(victim, awayMs)));
   }
 
-  /** Where it can be known, it is stopped first: what it was at is then certain. @param {Member} victim */
+  /** Stops the victim first where the system reports its state: its state is then certain. @param {Member} victim */
   #kill(victim) {
     const { pid } = victim;
     if (this.#file !== null) {
@@ -145,7 +145,7 @@ export class Nemesis {
     this.#count("freezes");
     if (forMs > LEASE_MIN_MS) this.#count("longFreezes");
     let heal = () => {};
-    // Nobody can write while it holds the file; that is SQLite's way, and no takeover is due before.
+    // No process can write while the victim holds the lock of the SQLite file, so no takeover is due before.
     if (this.#file !== null) {
       stopNow(victim.pid);
       if (busyOn(this.#file).get(victim.pid)?.has("write")) {
@@ -156,10 +156,10 @@ export class Nemesis {
     this.pending.push(this.#thawLater(victim, forMs).then(heal));
   }
 
-  /** @param {Fault} fault @param {import("./processes.mjs").Doing} doing */
+  /** @param {Fault} fault @param {import("./process-state.mjs").Doing} doing */
   async #killBusy({ forMs }, doing) {
     if (this.#file === null) return false;
-    const able = this.#crew.filter((member) => member.isAlive && !member.isFrozen);
+    const able = this.#members.filter((member) => member.isAlive && !member.isFrozen);
     const withinMs = CATCH_WITHIN_MS[doing];
     const pids = able.map(({ pid }) => pid);
     const pid = await catchBusy({ file: this.#file, doing, pids, withinMs });

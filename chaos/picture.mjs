@@ -1,4 +1,4 @@
-// A campaign as a picture: what was done, what it met, and how long takeovers took. Plain SVG.
+// Draws a campaign as plain SVG: the faults, the states that they met, and the duration of takeovers.
 
 import { TAKEOVER_MAX_MS, totalsOf, unbrokenMsOf } from "./totals.mjs";
 

@@ -1,7 +1,6 @@
-// What will be done to the processes, to the server and to the network, drawn from the seed before
-// anything begins.
+// Draws the plan of faults for the processes, the server and the network from the seed, before anything starts.
 
-import { Draw } from "./draw.mjs";
+import { Draw } from "./seeded-random.mjs";
 
 /** @typedef {"sqlite" | "postgres"} Engine */
 /**
@@ -15,27 +14,27 @@ import { Draw } from "./draw.mjs";
  * @property {number} atMs after the beginning
  * @property {FaultKind} kind see KINDS
  * @property {number} victim a number from which the victim is found
- * @property {number} forMs how long it lasts, or how long the victim stays away
+ * @property {number} forMs how long the fault lasts, or how long the victim stays away
  * @property {boolean} isForAll all processes, or all sessions, instead of one
  */
 
-/** Who is there: workers that also schedule and ask, a scheduler alone, and one that serves HTTP. */
+/** The processes of a round: workers that also schedule and send requests, a scheduler alone, and an HTTP server. */
 export const ROLES = /** @type {readonly Role[]} */ ([
   ...["worker", "worker", "worker", "worker", "scheduler", "http"],
 ]);
-/** The leases of the jobs are between these. */
+/** The bounds of the leases of all jobs. */
 export const LEASE_MIN_MS = 1_000;
 export const LEASE_MAX_MS = 2_000;
 export const POLL_MS = 200;
 
-/** How often nobody is spared, so that ticks meet nobody. */
+/** How often a fault hits all processes, so that ticks find no process. */
 const FOR_ALL = 0.06;
 
 /**
- * By weight. kill: SIGKILL; freeze: SIGSTOP and later SIGCONT; stop: SIGTERM; hog: a program that takes
- * a processor for itself; cut: pg_terminate_backend of one session or all; crash: immediate restart of
- * the server; commit-cut: some of the next commits are not answered; drop, delay, mute, dead: of the
- * network; open-transaction, long-reader: somebody reads and does not end.
+ * By weight. kill: SIGKILL; freeze: SIGSTOP and later SIGCONT; stop: SIGTERM; hog: a program that keeps
+ * a processor busy; cut: pg_terminate_backend of one session or all; crash: immediate restart of
+ * the server; commit-cut: some of the next commits get no response; drop, delay, mute, dead: faults of the
+ * network; open-transaction, long-reader: a reader that does not end.
  * @type {Readonly<Record<Engine, Readonly<Partial<Record<FaultKind, number>>>>>}
  */
 const KINDS = {
@@ -67,7 +66,7 @@ const KINDS = {
   },
 };
 
-/** How long each lasts; those that are not named last as long as a process stays away. */
+/** How long each fault lasts; the others last as long as a process stays away. */
 const LENGTHS_MS = /** @type {Readonly<Record<string, readonly [number, number]>>} */ ({
   hog: [500, 2_000],
   delay: [1_000, 4_000],
@@ -85,8 +84,8 @@ export function kindsOf(database) {
 
 /**
  * @param {{ seed: number, seconds: number, database: Engine, only?: readonly string[] | undefined,
- *   holdSeconds?: number }} params only: these kinds of faults; holdSeconds: for how long one transaction more
- *   is left open, from the beginning on
+ *   holdSeconds?: number }} params only: these kinds of faults; holdSeconds: how long one more transaction
+ *   stays open, from the beginning
  * @returns {Fault[]}
  */
 export function makePlan({ seed, seconds, database, only = kindsOf(database), holdSeconds = 0 }) {
@@ -110,14 +109,14 @@ export function makePlan({ seed, seconds, database, only = kindsOf(database), ho
   ];
 }
 
-/** Two thirds of them shorter than the shortest lease, the others up to five leases. */
+/** Two thirds are shorter than the shortest lease, the others last up to five leases. */
 function freezeMs(/** @type {Draw} */ draw) {
   if (draw.isTrue(0.6)) return draw.int(100, LEASE_MIN_MS);
   return draw.int(LEASE_MIN_MS, 5 * (draw.isTrue(0.2) ? LEASE_MAX_MS : LEASE_MIN_MS));
 }
 
 /**
- * A short plan may lack a kind; then one from its middle becomes it.
+ * A short plan may lack a kind; then a fault from its middle gets that kind.
  * @param {Fault[]} plan
  * @param {string[]} kinds
  */

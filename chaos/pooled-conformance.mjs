@@ -1,4 +1,4 @@
-// The conformance suite on PostgreSQL, with PgBouncer in transaction mode between the stores and the server.
+// Runs the conformance suite on PostgreSQL with PgBouncer in transaction mode between the stores and the server.
 
 import { spawn } from "node:child_process";
 import { fileURLToPath } from "node:url";
@@ -6,7 +6,7 @@ import { startPostgres } from "../scripts/postgres.mjs";
 import { POOLED_SETTINGS, startPooler } from "./pooler.mjs";
 
 const ROOT = fileURLToPath(new URL("../", import.meta.url));
-/** Every test has sessions of its own at the same time as others. */
+/** Tests run concurrently, each with sessions of its own. */
 const SESSIONS = 60;
 
 /**

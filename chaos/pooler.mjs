@@ -1,5 +1,5 @@
-// PgBouncer in transaction mode in front of a server: whoever connects through it may find each of its
-// transactions in another session. Started here, and ended with this process at the latest.
+// Starts PgBouncer in transaction mode in front of a server: each transaction of a client may run in another session.
+// PgBouncer ends with this process at the latest.
 
 import { spawn, spawnSync } from "node:child_process";
 import fs from "node:fs";
@@ -11,11 +11,11 @@ import { freePort } from "../scripts/postgres.mjs";
 
 /** @typedef {{ url: string, port: number, stop: () => Promise<void> }} Pooler */
 
-/** What the documentation tells to set for the role: a session's own settings get lost in a pool. */
+/** The settings that the documentation requires for the role, because a pool loses the settings of a session. */
 export const POOLED_SETTINGS = { enable_seqscan: "off", enable_sort: "off", jit: "off" };
 
 const PROGRAMS = ["pgbouncer", "/usr/sbin/pgbouncer"];
-const READY_WITHIN_MS = 10_000;
+const READY_WITHIN_MS = 120_000;
 
 /** @returns {string | null} the program, or null where it is not installed */
 export function findPooler() {
@@ -23,7 +23,7 @@ export function findPooler() {
 }
 
 /**
- * @param {{ port: number, sessions?: number }} params the server's port; how many sessions are shared by all
+ * @param {{ port: number, sessions?: number }} params the server's port; the number of shared sessions
  * @returns {Promise<Pooler>}
  */
 export async function startPooler({ port: serverPort, sessions = 20 }) {
@@ -51,7 +51,7 @@ log_disconnections = 0
 `,
   );
   const log = fs.openSync(path.join(folder, "log"), "a");
-  // It refuses to run as root.
+  // PgBouncer refuses to run as root.
   const user = process.getuid?.() === 0 ? ["-u", "nobody"] : [];
   if (user.length > 0) fs.chmodSync(folder, 0o755);
   const child = spawn(program, [...user, file], { stdio: ["ignore", log, log] });

@@ -1,5 +1,5 @@
-// A network between the processes and the PostgreSQL server that can be made to delay, to swallow, to
-// hang up, and to cut a connection right after the server has committed and before the client hears it.
+// Simulates a bad network between the processes and the PostgreSQL server: it can delay, swallow, hang up, and cut a
+// connection after the server has committed and before the client gets the response.
 
 import net from "node:net";
 import { setTimeout as pause } from "node:timers/promises";
@@ -15,7 +15,7 @@ export class Network {
   #delayMs = 0;
   #isRefusing = false;
   port = 0;
-  /** How many of the next commits are cut; and how many were. */
+  /** How many of the next commits to cut, and how many were cut. */
   cutsToCome = 0;
   cutsDone = 0;
 
@@ -34,7 +34,7 @@ export class Network {
     return this;
   }
 
-  /** Everything new goes there; what is open is hung up. @param {number} port */
+  /** Sends new connections to this port and hangs up the open ones. @param {number} port */
   retarget(port) {
     this.#targetPort = port;
     this.dropAll();
@@ -45,7 +45,7 @@ export class Network {
     this.#delayMs = ms;
   }
 
-  /** New connections are hung up at once. @param {boolean} isRefusing */
+  /** Hangs up new connections at once. @param {boolean} isRefusing */
   refuse(isRefusing) {
     this.#isRefusing = isRefusing;
   }
@@ -57,7 +57,7 @@ export class Network {
   }
 
   /**
-   * Some lines fall silent without a word, and are hung up later.
+   * Silences some connections, and hangs them up later.
    * @param {{ state: "mute" | "dead", share: number, pick: () => number }} params
    */
   silence({ state, share, pick }) {
@@ -98,7 +98,7 @@ export class Network {
   }
 }
 
-/** One connection of a client, and ours to the server in its name. */
+/** One connection of a client, and the proxy's connection to the server for it. */
 class Line {
   /** @type {LineState} */
   state = "open";
@@ -106,7 +106,7 @@ class Line {
   #server;
   #watch = new CommitWatch();
   #around;
-  /** Pieces keep their order, however long each was held up. */
+  /** Chunks keep their order, even if they were delayed for different times. */
   #toServer = Promise.resolve();
   #toClient = Promise.resolve();
 

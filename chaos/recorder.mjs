@@ -1,5 +1,5 @@
-// Writes down every change of every row, in the transaction that made it, together with the call of which
-// process made it: what the simulator's checkers need to judge a history of real processes.
+// Records every row change in the transaction that made it, with the process and the call that caused it, so that the
+// simulator's checkers can judge a history of real processes.
 
 import { AsyncLocalStorage } from "node:async_hooks";
 import pg from "pg";
@@ -7,42 +7,57 @@ import pg from "pg";
 /** @typedef {{ who: string, verb: string, params: Record<string, unknown> }} Call */
 
 export const HISTORY = "chaos_history";
-const NOT_CALLS = new Set(["onWake", "wake", "close", "open", "engine", "handle", "then"]);
-/** What a transaction link says by itself. */
+const NOT_NOUNS = new Set(["connectionsMax", "engine", "handle", "load", "then"]);
+/** Statements that change no row. */
 const NOT_CHANGES = /^\s*(begin|commit|rollback|set|savepoint|listen)\b/i;
 
 /** @type {AsyncLocalStorage<Call>} */
 const calls = new AsyncLocalStorage();
 
 /**
- * The same store, whose calls are known while they last.
+ * Wraps a store so that its current call is known while the call runs.
  * @param {any} store
  * @param {string} who
  * @param {string} triggers of the simulator
  */
 export function recorded(store, who, triggers) {
-  if (store.engine === "postgres") tellServer();
+  if (store.engine === "postgres") announceCalls();
   return new Proxy(store, {
     get(target, name) {
       const member = target[name];
-      if (typeof member !== "function") return member;
       if (name === "open" && target.engine === "sqlite")
         return async (/** @type {unknown[]} */ ...args) => {
           const answer = await member.apply(target, args);
           recordHandle(target.handle, triggers);
           return answer;
         };
-      if (NOT_CALLS.has(String(name)))
+      if (typeof member === "function")
         return (/** @type {unknown[]} */ ...args) => member.apply(target, args);
+      return NOT_NOUNS.has(String(name)) ? member : recordedNoun(member, String(name), who);
+    },
+  });
+}
+
+/**
+ * The verbs of one noun, such as `store.claims`.
+ * @param {any} noun
+ * @param {string} name
+ * @param {string} who
+ */
+function recordedNoun(noun, name, who) {
+  return new Proxy(noun, {
+    get(target, verb) {
+      const member = target[verb];
+      if (typeof member !== "function") return member;
       return (/** @type {unknown[]} */ ...args) =>
-        calls.run({ who, verb: String(name), params: slim(args[0]) }, () =>
+        calls.run({ who, verb: `${name}.${String(verb)}`, params: slim(args[0]) }, () =>
           member.apply(target, args),
         );
     },
   });
 }
 
-/** The part of a call's parameters that checkers look at. @param {any} params */
+/** The parameters of a call that the checkers use. @param {any} params */
 function slim(params) {
   const { holder, limit, wantsSuspect, settlements, id, fence, changes } = params ?? {};
   return {
@@ -58,7 +73,7 @@ function slim(params) {
   };
 }
 
-// ── SQLite: what triggers tell is written down with the commit ─────────────────────────────────────
+// ── SQLite: the notes of the triggers are stored with the commit ────────────────────────────────────
 
 /** @param {any} handle @param {string} triggers */
 function recordHandle(handle, triggers) {
@@ -87,13 +102,13 @@ function recordHandle(handle, triggers) {
   });
 }
 
-// ── PostgreSQL: a session is told whose call comes next, and triggers write it down ────────────────
+// ── PostgreSQL: each session learns the next call, and triggers record it ──────────────────────
 
-let isTelling = false;
+let isAnnouncing = false;
 
-function tellServer() {
-  if (isTelling) return;
-  isTelling = true;
+function announceCalls() {
+  if (isAnnouncing) return;
+  isAnnouncing = true;
   const query = /** @type {any} */ (pg.Client.prototype.query);
   /** @type {any} */ (pg.Client.prototype).query = function (
     /** @type {any} */ config,

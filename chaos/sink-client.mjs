@@ -1,10 +1,9 @@
-// A handler's line to the sink: an effect has happened once the sink has said so, and is told again for
-// as long as it has not.
+// Sends the effects of handlers to the sink. An effect counts once the sink has confirmed it; until then it is sent again.
 
 import net from "node:net";
 import readline from "node:readline";
 
-/** A pid alone may come again. */
+/** The system may reuse a pid. */
 const NAME = `${process.pid}.${Date.now().toString(36)}`;
 
 export class SinkClient {
@@ -22,7 +21,7 @@ export class SinkClient {
 
   /**
    * @param {{ what: string, run: string, fence: number, attempt: number }} effect
-   * @returns {Promise<string>} "ok", or "stale" where a newer fence was there before
+   * @returns {Promise<string>} "ok", or "stale" if the sink has seen a newer fence
    */
   tell({ what, run, fence, attempt }) {
     const number = `${NAME}-${this.#count++}`;

@@ -1,18 +1,18 @@
-// The world outside: a process of its own that writes down every effect with its run, attempt and fence,
-// in the order in which they come, and answers only then. Whoever comes with an older fence than it has
-// seen of a run is told "stale". Killed and started again it goes on with its file.
+// Records the effects of handlers in a process of its own. It writes every effect with its run, attempt and fence to a
+// file in the order of arrival, and only then responds. An effect with an older fence than the newest of its run gets
+// "stale". After a kill and a restart it continues with its file.
 
 import fs from "node:fs";
 import net from "node:net";
 import readline from "node:readline";
 
 const [file = "", port = "0"] = process.argv.slice(2);
-/** What, run, fence, attempt, process, number. Whoever says anything else has come to the wrong port. */
+/** Kind, run, fence, attempt, process, number. Any other text comes from a client of another port. */
 const EFFECT = /^[a-z]+ [0-9a-f-]{36} \d+ \d+ \S+ \S+$/;
 
 /** @type {Map<string, number>} */
 const fences = new Map();
-/** A call whose answer was lost comes again under its number. @type {Map<string, string>} */
+/** A request whose response was lost arrives again with the same number. @type {Map<string, string>} */
 const answered = new Map();
 for (const line of fs.readFileSync(file, "utf8").split("\n")) {
   const [what, run = "", fence, , , number = "", answer = ""] = line.split(" ");

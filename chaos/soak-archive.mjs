@@ -1,11 +1,11 @@
-// Runs that have ended, read before retention removes them: afterwards the history can be judged whole.
+// Reads ended runs before retention removes them, so that the whole history can be checked at the end.
 
 import { ATTEMPTS, INSTANCES, OUTCOME_COLUMNS, plain, RUNS, readTables } from "./tables.mjs";
 
 /** @typedef {import("./tables.mjs").Row} Row */
 /** @typedef {import("./tables.mjs").Reader} Reader */
 
-/** A run ends by the clock of its statement, and is seen once that has been committed. */
+/** A run ends at the time of its statement, but becomes visible only with the commit. */
 const OVERLAP_MS = 30_000;
 
 export class Archive {
@@ -24,9 +24,9 @@ export class Archive {
   }
 
   /**
-   * Takes what has ended since the last time.
+   * Reads the runs that have ended since the last call.
    * @param {Reader} reader
-   * @returns {Promise<{ run: Row, outcome: Row, isFirstTry: boolean }[]>} those that were not there before
+   * @returns {Promise<{ run: Row, outcome: Row, isFirstTry: boolean }[]>} the runs that were not read before
    */
   async take(reader) {
     const since = this.#sinceMs - OVERLAP_MS;
@@ -57,7 +57,7 @@ export class Archive {
   }
 
   /**
-   * The tables as they would be if nothing had been removed.
+   * Returns the tables as if nothing had been removed.
    * @param {Reader} reader
    * @returns {Promise<import("./tables.mjs").Tables>}
    */

@@ -1,14 +1,13 @@
-// The jobs and schedules of the soak: those of the chaos at default settings, except for how long their
-// runs are kept.
+// Declares the jobs and schedules of the soak: those of the chaos at default settings, except for the retention.
 
 import { CREATE_LEDGER, handler } from "./jobs.mjs";
 
-/** What a commit of one row is measured on: always the same row, so that it does not grow. */
+/** The table for measuring a commit of one row: always the same row, so that the table does not grow. */
 export const BARE = "soak_bare";
 export const CREATE_SOAK = `${CREATE_LEDGER};
 create table ${BARE} (id int primary key, n bigint not null); insert into ${BARE} values (1, 0)`;
 
-/** By weight. The time of `quick` is measured; `ledger` commits work of its own; `flaky` fails now and then. */
+/** By weight. The duration of `quick` is measured; `ledger` commits work of its own; `flaky` fails sometimes. */
 export const DRAWN_JOBS = { quick: 80, ledger: 16, flaky: 4 };
 
 const SCHEDULES = /** @type {const} */ ({

@@ -1,8 +1,8 @@
-// What a soak measures of the database: sizes of tables, of indexes and of the write-ahead log, dead rows.
+// Measures the database for a soak: the sizes of tables, of indexes and of the write-ahead log, and dead rows.
 
 /** @typedef {import("./tables.mjs").Reader} Reader */
 
-/** Rows of the day lie in a partition: they count for their table. */
+/** Partitions count for their table. */
 const SIZES = `
 select coalesce(p.relname, c.relname) as name,
   sum(pg_table_size(c.oid)) as bytes, sum(pg_indexes_size(c.oid)) as index_bytes,
@@ -17,7 +17,7 @@ where c.relkind = 'r' group by 1 order by 1`;
 const WAL = `
 select (select sum(size) from pg_ls_waldir()) as bytes, pg_wal_lsn_diff(pg_current_wal_lsn(), '0/0') as written`;
 
-/** What retention removes from; the others hold what lives, or grow with ticks and hours. */
+/** The tables that retention prunes; the others hold live rows, or grow with ticks and hours. */
 const HISTORY = ["run", "outcome", "attempt"];
 
 /**
@@ -28,8 +28,8 @@ const HISTORY = ["run", "outcome", "attempt"];
  * @property {number} indexBytes of all, within the three above
  * @property {number} liveRows
  * @property {number} deadRows
- * @property {number} walBytes as it lies on the disk
- * @property {number} walWrittenBytes since the server was made
+ * @property {number} walBytes the size on disk
+ * @property {number} walWrittenBytes since the server was created
  * @property {Record<string, { bytes: number, indexBytes: number, live: number, dead: number }>} tables
  */
 

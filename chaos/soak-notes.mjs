@@ -1,8 +1,8 @@
-// What the processes of a soak noted in their folder beside operations and effects: times since it began.
+// Reads the notes of a soak besides operations and effects, with times since its start.
 
 import fs from "node:fs";
 import path from "node:path";
-import { readLines } from "./notes.mjs";
+import { readLines } from "./process-notes.mjs";
 
 /** @typedef {import("./soak-verdict.mjs").Memory} Memory */
 

@@ -1,4 +1,4 @@
-// A soak as a picture: one panel for each thing that could creep. Plain SVG.
+// Draws a soak as plain SVG, with one panel for each value that could grow.
 
 const WIDTH = 760;
 const PANEL_HEIGHT = 120;

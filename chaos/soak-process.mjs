@@ -1,16 +1,16 @@
-// One process of the soak, at default settings: a worker that also schedules, a scheduler alone, or the
-// asker, which enqueues at a steady rate and beside it commits one row by itself, to compare with. Those
-// that are never killed note their memory after a forced collection. Ends when its parent is gone.
+// Runs one process of the soak at default settings: a worker that also schedules, a scheduler alone, or the asker,
+// which enqueues at a steady rate and also commits single rows for comparison. Processes that are never killed note
+// their memory after a forced collection. It ends when its parent is gone.
 
 import fs from "node:fs";
 import readline from "node:readline";
 import { setTimeout as pause } from "node:timers/promises";
 import pg from "pg";
-import { Draw } from "./draw.mjs";
+import { Draw } from "./seeded-random.mjs";
 import { SinkClient } from "./sink-client.mjs";
 import { BARE, DRAWN_JOBS, declareSoak } from "./soak-jobs.mjs";
 
-/** @typedef {import("./crew.mjs").Orders & import("./soak.mjs").SoakOrders} Orders */
+/** @typedef {import("./child-processes.mjs").Orders & import("./soak.mjs").SoakOrders} Orders */
 
 /** @type {{ name: string } & Orders} */
 const { name, seed, database, folder, role, sinkPort, ...soak } = JSON.parse(
@@ -77,7 +77,7 @@ async function each(ms, act) {
   }
 }
 
-/** As callers that know nothing of one another come. @param {Draw} draw */
+/** Draws the wait between independent callers. @param {Draw} draw */
 function gapMs(draw) {
   return (-Math.log(1 - draw.next()) * 1_000) / soak.rate;
 }

@@ -1,6 +1,6 @@
-// What a soak comes to: pure, from the samples, the windows and what was violated.
+// Computes the verdict of a soak from the samples, the windows and the violations. Pure.
 
-/** Of what is flat the end may be so much above the beginning. */
+/** The largest ratio of the end to the beginning for a flat value. */
 const FLAT = 1.05;
 const BOUNDED = 1.2;
 const DRIFT = 0.2;

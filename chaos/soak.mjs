@@ -1,6 +1,6 @@
-// The soak: processes at default settings work for hours on one PostgreSQL while one of them is killed
-// again and again and history is pruned. Measured is what could creep: memory, tables, the write-ahead
-// log, and how long runs take beside a bare commit. Afterwards the whole history is judged.
+// Runs the soak: processes at default settings work for hours on one PostgreSQL server while one of them is killed
+// again and again and history is pruned. It measures growth: memory, tables, the write-ahead log, and the duration of
+// runs compared with a bare commit. At the end it checks the whole history.
 
 import fs from "node:fs";
 import os from "node:os";
@@ -10,11 +10,11 @@ import { fileURLToPath } from "node:url";
 import pg from "pg";
 import { startPostgres } from "../scripts/postgres.mjs";
 import { judge } from "./checks.mjs";
-import { Member } from "./crew.mjs";
-import { Draw } from "./draw.mjs";
-import { ownCheck, pauseSchedules } from "./looking-after.mjs";
-import { readEffects, readOperations } from "./notes.mjs";
-import { SinkPlace } from "./sink-place.mjs";
+import { Member } from "./child-processes.mjs";
+import { ownCheck, pauseSchedules } from "./operator.mjs";
+import { readEffects, readOperations } from "./process-notes.mjs";
+import { Draw } from "./seeded-random.mjs";
+import { SinkPlace } from "./sink-process.mjs";
 import { Archive } from "./soak-archive.mjs";
 import { CREATE_SOAK } from "./soak-jobs.mjs";
 import { measure } from "./soak-measures.mjs";
@@ -28,8 +28,8 @@ import { Timeline } from "./timeline.mjs";
 /** @typedef {import("./soak-verdict.mjs").Window} Window */
 /**
  * @typedef {object} SoakOrders
- * @property {boolean} isSteady it is never killed, and notes its memory
- * @property {number} rate enqueued runs a second
+ * @property {boolean} isSteady whether it is never killed, and notes its memory
+ * @property {number} rate enqueued runs per second
  * @property {number} sampleMs
  * @property {number} retentionMs
  * @property {number} pruneMs how often `prune` is called, as by a cron of the operator
@@ -39,10 +39,10 @@ import { Timeline } from "./timeline.mjs";
 
 const PROGRAM = fileURLToPath(new URL("./soak-process.mjs", import.meta.url));
 const READY_LIMIT_MS = 60_000;
-/** A lease of 30 s has to run out, and one that was lost is executed by itself. */
+/** A lease of 30 s has to expire, and each suspect run is executed alone. */
 const DRY_LIMIT_MS = 180_000;
 
-/** Of two hours: a sample and a kill every 30 s, windows of 5 minutes, history of 10. */
+/** For two hours: a sample and a kill every 30 s, windows of 5 minutes, a history of 10 minutes. */
 function rhythmOf(/** @type {number} */ seconds) {
   const hours = Math.min(1, seconds / 7_200);
   return {
@@ -80,9 +80,9 @@ export async function runSoak({ seconds, seed, rate, tell, onWindow = () => unde
     ...[3, 4, 5].map((number) => member("worker", number, false)),
     member("scheduler", 6, false),
   ];
-  const crew = [...steady, asker, ...mortal];
+  const members = [...steady, asker, ...mortal];
   const onExit = () => {
-    for (const each of crew) if (each.isAlive) each.kill();
+    for (const each of members) if (each.isAlive) each.kill();
   };
   process.on("exit", onExit);
   const timeline = new Timeline();
@@ -116,7 +116,7 @@ export async function runSoak({ seconds, seed, rate, tell, onWindow = () => unde
   };
 
   let taking = Promise.resolve();
-  /** One after the other: samples and windows fall together. */
+  /** One query at a time, because samples and windows fall together. */
   const take = () => {
     taking = taking.then(takeNow);
     return taking;
@@ -151,20 +151,25 @@ export async function runSoak({ seconds, seed, rate, tell, onWindow = () => unde
   const reportOf = (/** @type {boolean} */ isFinished) => {
     const memory = readMemory(folder, startedAt);
     const all = { seconds, samples, memory, windows, violations };
-    const figures = { runs: archive.size, kills, passed, boots: sumOf(crew, ({ boots }) => boots) };
+    const figures = {
+      runs: archive.size,
+      kills,
+      passed,
+      boots: sumOf(members, ({ boots }) => boots),
+    };
     const head = { isFinished, seed, seconds, rate, ...rhythm, startedAt, ...figures };
     return { ...head, verdict: verdictOf(all), ...all };
   };
 
   let startedAt = Date.now();
   try {
-    for (const each of crew) each.boot();
+    for (const each of members) each.boot();
     await waitFor("every process is ready", READY_LIMIT_MS, () =>
-      crew.every((each) => each.hasSaid("ready")),
+      members.every((each) => each.hasSaid("ready")),
     );
     startedAt = Date.now();
     const endAt = startedAt + seconds * 1_000;
-    tell(`a soak of ${seconds} s, seed ${seed}; what is noted lies in ${folder}`);
+    tell(`a soak of ${seconds} s, seed ${seed}; all notes are in ${folder}`);
     const draw = new Draw(`soak kills ${seed}`);
     const during = { startedAt, endAt };
     const killing = until(during, rhythm.killMs, async () => {
@@ -179,7 +184,7 @@ export async function runSoak({ seconds, seed, rate, tell, onWindow = () => unde
       victim.boot();
     });
     const sampling = until(during, rhythm.sampleMs, sample);
-    // A window is told once the runs that were asked for in it have ended, except for those that were lost.
+    // A window is reported once its runs have ended, except for those that were lost.
     const telling = until(during, rhythm.windowMs, async () => {
       await take();
       const to = (windows.length + 1) * rhythm.windowMs;
@@ -204,13 +209,13 @@ export async function runSoak({ seconds, seed, rate, tell, onWindow = () => unde
     });
     if (live.length > 0) violations.push({ check: "L", message: live.slice(0, 5).join("; ") });
     await take();
-    // Once more, with those that were taken over late.
+    // Once more, with the runs that were reclaimed late.
     windows.forEach(({ atMs }, at) => {
       windows[at] = windowOf(atMs - rhythm.windowMs, atMs);
     });
-    for (const each of crew) if (each.canStop) each.stop();
+    for (const each of members) if (each.canStop) each.stop();
     await waitFor("every process has stopped", READY_LIMIT_MS, () =>
-      crew.every(({ isAlive }) => !isAlive),
+      members.every(({ isAlive }) => !isAlive),
     );
     const tables = await archive.whole(reader);
     const { makeWhen } = await import(
@@ -220,9 +225,9 @@ export async function runSoak({ seconds, seed, rate, tell, onWindow = () => unde
     const history = { tables, operations, effects: readEffects(folder), makeWhen };
     const { found, duplicates } = duplicatesOf(history);
     violations.push(...judge(history), ...found, ...(await ownCheck(server.url)));
-    for (const { surprises } of crew)
+    for (const { surprises } of members)
       for (const message of surprises) violations.push({ check: "process", message });
-    const deaths = new Map(crew.flatMap((each) => [...each.deaths]));
+    const deaths = new Map(members.flatMap((each) => [...each.deaths]));
     const takeovers = takeoversOf({ tables, deaths, timeline }).map(({ wallMs }) => wallMs);
     return {
       ...reportOf(true),
@@ -235,18 +240,18 @@ export async function runSoak({ seconds, seed, rate, tell, onWindow = () => unde
     };
   } finally {
     onExit();
-    for (const each of crew) await each.gone;
+    for (const each of members) await each.gone;
     process.off("exit", onExit);
     sink.close();
     await reader.close();
     await server.stop();
     if (violations.length === 0) fs.rmSync(folder, { recursive: true, force: true });
-    else tell(`what was noted is in ${folder}`);
+    else tell(`all notes are in ${folder}`);
   }
 }
 
 /**
- * Again and again, at the same times whatever each takes.
+ * Repeats an action at fixed times, independent of its duration.
  * @param {{ startedAt: number, endAt: number }} during
  * @param {number} everyMs
  * @param {() => Promise<void>} act

@@ -1,5 +1,5 @@
-// The tables as they are, read past the library: whole for the judgement at the end, and questions that
-// each see one moment, asked again and again while the faults go on.
+// Reads the tables without the library: whole tables for the checks at the end, and invariants that are queried again
+// and again during the faults.
 
 import pg from "pg";
 import { LEDGER } from "./jobs.mjs";
@@ -19,7 +19,7 @@ import { LEDGER } from "./jobs.mjs";
  * @property {Row[]} schedules
  * @property {Row[]} ticks
  * @property {Row[]} instances
- * @property {Row[]} ledger what the job of that name wrote, in the commit of its run
+ * @property {Row[]} ledger the rows that the job `ledger` wrote in the commits of its runs
  */
 
 /**
@@ -40,7 +40,7 @@ export async function openReader(url) {
   const ask = async (/** @type {string} */ sql) =>
     (await client.query(named(sql, "holdfast."))).rows;
   return {
-    // A server that was busy with something else may have ended this session meanwhile.
+    // A fault may have ended this session meanwhile.
     all: (sql) =>
       ask(sql).catch(async () => {
         await client.end().catch(() => undefined);
@@ -118,7 +118,7 @@ export function plain(/** @type {Row} */ row) {
 }
 
 /**
- * What is left to do, in words.
+ * Describes the remaining work.
  * @param {Reader} reader
  * @returns {Promise<string[]>}
  */
@@ -150,7 +150,7 @@ export async function schedulesBehind(reader, atMs) {
 }
 
 /**
- * What must hold at any moment; each question is one statement and thus sees one moment.
+ * Checks the invariants that hold at any moment; each query is one statement and thus sees one moment.
  * @param {Reader} reader
  * @param {"sqlite" | "postgres"} database
  * @returns {Promise<{ check: string, message: string }[]>}

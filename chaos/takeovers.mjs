@@ -1,7 +1,6 @@
-// How long it took until the runs of a dead process were taken over, and which effects happened again,
-// each with what explains it.
+// Measures how long it took to reclaim the runs of a dead process, and finds repeated effects with their explanations.
 
-import { Finder, groupBy } from "./finder.mjs";
+import { Finder, groupBy } from "./findings.mjs";
 import { LEASE_MAX_MS } from "./plan.mjs";
 
 /** @typedef {import("./checks.mjs").History} History */
@@ -15,13 +14,13 @@ const ENDED = /** @type {const} */ ([
   "cancelled",
 ]);
 const LOST = 1;
-/** Ends after which what was done is done again, and rightly so. */
+/** Outcomes after which an effect rightly happens again. */
 const EXPLAINS = ["lost", "timeout", "handedBack", "commitFailed"];
 
 /**
- * For each attempt that was lost by a death: the time from it until the run was taken over, by the clock
- * on the wall; of it what somebody could act in; the longest part that was without a break for one of them;
- * and the same once every lease had run out (overdue), which may be a poll and a second.
+ * Measures for each attempt that a death lost: the time until the run was reclaimed (wall); the part in which a worker
+ * could act (able); the longest unbroken part of one worker (unbroken); and the same after every lease had expired
+ * (overdue), which may be a poll and a second.
  * @param {{ tables: History["tables"], deaths: ReadonlyMap<number, number>,
  *   timeline: import("./timeline.mjs").Timeline }} params
  * @returns {{ wallMs: number, ableMs: number, unbrokenMs: number, overdueMs: number, diedAt: number }[]}
@@ -52,7 +51,7 @@ export function takeoversOf({ tables, deaths, timeline }) {
 }
 
 /**
- * What there is to know about takeovers that took too long, one for each death.
+ * Returns the facts about takeovers that took too long, one for each death.
  * @param {{ takeovers: ReturnType<typeof takeoversOf>, maxMs: number, timeline: import("./timeline.mjs").Timeline,
  *   events: readonly { atMs: number }[] }} params
  */
@@ -75,7 +74,7 @@ export function lateTakeovers({ takeovers, maxMs, timeline, events }) {
 }
 
 /**
- * Effects that were complete and happened again.
+ * Finds effects that were complete and happened again.
  * @param {Pick<History, "tables" | "effects">} history
  */
 export function duplicatesOf({ tables, effects }) {
@@ -89,11 +88,11 @@ export function duplicatesOf({ tables, effects }) {
     ({ run }) => run,
   );
   for (const [run, all] of done) {
-    // A frozen process may come back later than the one that took over.
+    // A frozen process may come back after another one has reclaimed its run.
     const fences = all.map(({ fence }) => fence).sort((a, b) => a - b);
     for (const fence of fences.slice(0, -1)) {
       const ended = ENDED[endOf.get(`${run} ${fence}`) ?? -1] ?? "unexplained";
-      // It tells of its effect first and commits then; a commit that fails is an attempt that failed.
+      // The handler reports its effect before it commits; a failed commit is a failed attempt.
       const reason = ended === "failed" && ofLedger.has(run) ? "commitFailed" : ended;
       duplicates[reason] = (duplicates[reason] ?? 0) + 1;
       if (!EXPLAINS.includes(reason))

@@ -1,5 +1,5 @@
-// When somebody could act: a worker stood, and nothing was in its way to the database. What a takeover may
-// take is counted in that time alone.
+// Records when a worker could act: it was running, and it could reach the database. The time of a takeover counts only
+// then.
 
 /** @typedef {{ atMs: number, able: readonly string[], troubles: readonly string[] }} Turn */
 
@@ -8,7 +8,7 @@ export class Timeline {
   #turns = [];
   /** @type {readonly string[]} */
   #workers = [];
-  /** What is in the way now. @type {Map<string, number>} */
+  /** The current obstacles. @type {Map<string, number>} */
   #troubles = new Map();
 
   /** @param {readonly string[]} names workers that could act */
@@ -41,8 +41,8 @@ export class Timeline {
   }
 
   /**
-   * The longest time without a break in which one and the same worker could act: less than a poll and a
-   * second of it is nobody's fault, however often it comes.
+   * Returns the longest unbroken time in which one worker could act. Stretches shorter than a poll and a second are
+   * too short for a takeover, however many there are.
    * @param {number} fromMs @param {number} toMs
    */
   unbrokenMs(fromMs, toMs) {
@@ -70,7 +70,7 @@ export class Timeline {
     return count;
   }
 
-  /** Who could act for how long, one after the other. @param {number} fromMs @param {number} toMs */
+  /** The periods in order, each with the workers that could act in it. @param {number} fromMs @param {number} toMs */
   #spells(fromMs, toMs) {
     const turns = this.between(fromMs, toMs);
     return turns.map(({ atMs, able, troubles }, at) => ({
@@ -79,7 +79,7 @@ export class Timeline {
     }));
   }
 
-  /** What changed meanwhile, with what was so before. @param {number} fromMs @param {number} toMs */
+  /** The changes within the range, after the state at its start. @param {number} fromMs @param {number} toMs */
   between(fromMs, toMs) {
     const first = this.#turns.findLastIndex(({ atMs }) => atMs <= fromMs);
     return this.#turns.slice(Math.max(0, first)).filter(({ atMs }) => atMs <= toMs);

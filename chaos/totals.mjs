@@ -1,18 +1,18 @@
-// What the rounds of a campaign come to together, kept in a file from which it goes on.
+// Sums up the rounds of a campaign, and keeps them in a file from which the campaign can continue.
 
 import fs from "node:fs";
 import { LEASE_MAX_MS, POLL_MS } from "./plan.mjs";
 
 /** @typedef {import("./campaign.mjs").Report} Report */
 /**
- * @typedef {object} Campaign what is in the file
+ * @typedef {object} Campaign the content of the file
  * @property {"sqlite" | "postgres"} database
- * @property {number} seed of the first round; each further one has the next
+ * @property {number} seed of the first round; each later round adds one
  * @property {boolean} isPooled
  * @property {Report[]} rounds
  */
 
-/** What a takeover may take: the lease, and once it has run out a poll and a second. */
+/** The longest time of a takeover: the lease, plus a poll and a second. */
 export const OVERDUE_MAX_MS = POLL_MS + 1_000;
 export const TAKEOVER_MAX_MS = LEASE_MAX_MS + OVERDUE_MAX_MS;
 
@@ -34,7 +34,7 @@ export function readCampaign(file, wanted) {
   return found;
 }
 
-/** Written beside it and renamed: a campaign that is ended leaves a whole file. */
+/** Writes a temporary file and renames it, so that an interrupted campaign leaves a whole file. */
 export function writeCampaign(/** @type {string} */ file, /** @type {Campaign} */ campaign) {
   fs.writeFileSync(`${file}.new`, `${JSON.stringify({ totals: totalsOf(campaign), campaign })}\n`);
   fs.renameSync(`${file}.new`, file);

@@ -1,6 +1,6 @@
-// One process of the chaos, as an application would be: a worker that also schedules and asks, a scheduler
-// alone, or a server of the HTTP API. Its orders come as JSON in the first argument; it says "ready" on
-// stdout, and ends when its parent is gone.
+// Runs one process of a round like an application: a worker that also schedules and sends requests, a scheduler alone,
+// or a server of the HTTP API. Its orders are JSON in the first argument. It prints "ready" on stdout, and ends when its
+// parent is gone.
 
 import fs from "node:fs";
 import readline from "node:readline";
@@ -11,7 +11,7 @@ import { POLL_MS } from "./plan.mjs";
 import { recorded } from "./recorder.mjs";
 import { SinkClient } from "./sink-client.mjs";
 
-/** @type {{ name: string, skewMs: number } & import("./crew.mjs").Orders} */
+/** @type {{ name: string, skewMs: number } & import("./child-processes.mjs").Orders} */
 const { name, skewMs, seed, database, folder, role, sinkPort, httpPort, isRecorded } = JSON.parse(
   process.argv[2] ?? "{}",
 );
@@ -36,9 +36,9 @@ const holdfast = new library.Holdfast(
     logger: { debug: () => undefined, info: () => undefined, warn: log, error: log },
   },
   {
-    // As the library makes it; kept here for the disk that is full.
-    store: (/** @type {any} */ config, /** @type {any} */ { clock, chance }) => {
-      store = storeFor({ ...config, clock, chance, mayCreate: true });
+    // The same store as the library makes; kept here to simulate a full disk.
+    store: (/** @type {any} */ config, /** @type {any} */ { clock, random }) => {
+      store = storeFor({ ...config, clock, random, mayCreate: true });
       return isRecorded ? recorded(store, name, noteTriggers()) : store;
     },
   },
@@ -57,14 +57,14 @@ stdin.on("close", () => {
   if (!isStopping) process.exit(3);
 });
 
-/** From now on SQLite says that the disk is full as soon as the file would have to grow. */
+/** From now on SQLite reports a full disk as soon as the file would have to grow. */
 function limitPages(/** @type {boolean} */ isFull) {
   try {
     const { handle } = store;
     const { page_count: now } = handle.prepare("select * from pragma_page_count").get();
     handle.exec(`pragma max_page_count = ${isFull ? now : 1_073_741_823}`);
   } catch {
-    // Not open yet, or locked just now: then the disk has room for this one.
+    // Not open yet, or locked just now: this process then sees no full disk.
   }
 }
 
@@ -83,7 +83,7 @@ process.on("SIGTERM", async () => {
   process.stdin.destroy();
 });
 
-// A server that is away refuses the start; whoever looks after the process tries again, as here.
+// If the database is away, the start fails; this loop retries it like a supervisor would.
 while (!isStopping) {
   try {
     await holdfast.start({
@@ -101,10 +101,10 @@ while (!isStopping) {
   }
 }
 if (!isStopping && role === "http") {
-  const { createAnswerer } = await import(`${modules}http/handler.js`);
+  const { createHttpHandler } = await import(`${modules}http/handler.js`);
   const { serve } = await import(`${modules}http/server.js`);
-  const answerer = createAnswerer(holdfast, { openOnLoopback: true, logger: { error: log } });
-  served = await serve({ answerer, host: "127.0.0.1", port: httpPort });
+  const handler = createHttpHandler(holdfast, { openOnLoopback: true, logger: { error: log } });
+  served = await serve({ handler, host: "127.0.0.1", port: httpPort });
 }
 if (!isStopping) {
   fs.writeSync(1, "ready\n");

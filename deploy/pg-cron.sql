@@ -1,4 +1,4 @@
--- Work that begins inside the database, by pg_cron alone: whoever has the job executes it, wherever that is.
+-- Work that begins inside the database, by pg_cron alone: any instance or remote worker with the job executes it.
 -- In the database that Holdfast uses, as a role that may call its functions.
 create extension if not exists pg_cron;
 

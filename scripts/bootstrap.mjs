@@ -1,7 +1,7 @@
-// Brings a fresh clone to the point where its programs can run: the right Node, the packages, the build.
-// Needs nothing but Node and npm, and does nothing where nothing is missing.
+// Prepares a fresh clone for its programs: checks Node, installs the packages, and builds. It needs only Node and npm,
+// and does nothing if nothing is missing.
 
-import { spawnSync } from "node:child_process";
+import { spawn, spawnSync } from "node:child_process";
 import fs from "node:fs";
 import path from "node:path";
 import { fileURLToPath } from "node:url";
@@ -11,13 +11,13 @@ const root = path.dirname(path.dirname(fileURLToPath(import.meta.url)));
 
 /** @typedef {{ version?: string, optional?: boolean, link?: boolean }} LockedPackage */
 
-/** Ends the process with an explanation where the surroundings do not allow to go on. */
+/** Ends the process with an explanation if this machine cannot run the programs. */
 export function ensureInstalled() {
   ensureNode();
   if (arePackagesInstalled()) return;
   console.log("Installing the packages that package-lock.json names (npm ci) …");
-  // Asked for by name, because NODE_ENV=production or a user's npm settings may leave them out.
-  // Errors only: what a package of a package thinks of this Node is nothing a reader can act on.
+  // Explicit flags, because NODE_ENV=production or a user's npm settings may leave these packages out.
+  // Errors only: a reader cannot act on warnings of nested packages.
   const args = ["ci", "--include=dev", "--include=optional", "--no-audit", "--no-fund"];
   const code = npm([...args, "--loglevel=error"]);
   if (code !== 0) giveUp(`npm ci failed with exit code ${code}; what it printed says why.`);
@@ -31,37 +31,49 @@ export function ensureBuilt() {
 }
 
 /**
- * Redis for the tests of locks: from the system's package manager, where this user may use it.
- * @returns {string} why there is none, or nothing
+ * Installs Redis for the tests of locks with the system's package manager, if this user may use it.
+ * @returns {Promise<string>} why there is none, or nothing
  */
 export function provideRedis() {
   return provideProgram("redis-server");
 }
 
 /**
- * A browser for the tests of the page, in the same way.
- * @returns {string} why there is none, or nothing
+ * Installs a browser for the tests of the page in the same way.
+ * @returns {Promise<string>} why there is none, or nothing
  */
-export function provideChromium() {
+export async function provideChromium() {
   return process.env.HOLDFAST_TEST_CHROMIUM ? "" : provideProgram("chromium");
 }
 
 /** @param {string} name of the program and of its package */
-function provideProgram(name) {
-  const isThere = () => spawnSync(name, ["--version"]).status === 0;
-  if (isThere()) return "";
-  if (process.getuid?.() !== 0 || spawnSync("apt-get", ["--version"]).status !== 0)
+async function provideProgram(name) {
+  const isThere = async () => (await ended(name, ["--version"])) === 0;
+  if (await isThere()) return "";
+  if (process.getuid?.() !== 0 || (await ended("apt-get", ["--version"])) !== 0)
     return `${name} was not found, and this user may not install it`;
   console.log(`Installing ${name} (apt-get) …`);
-  const options = /** @type {const} */ ({
-    stdio: "ignore",
-    timeout: 180_000,
-    // Nothing is started by the installation: the tests start their own.
-    env: { ...process.env, DEBIAN_FRONTEND: "noninteractive", RUNLEVEL: "1" },
+  await ended("apt-get", ["update", "-q"]);
+  await ended("apt-get", ["install", "-y", "-q", "--no-install-recommends", name]);
+  return (await isThere()) ? "" : `${name} could not be installed by apt-get`;
+}
+
+/**
+ * @param {string} program
+ * @param {string[]} args
+ * @returns {Promise<number | null>} its exit code, or null if it could not be run or took too long
+ */
+function ended(program, args) {
+  return new Promise((resolve) => {
+    const child = spawn(program, args, {
+      stdio: "ignore",
+      timeout: 300_000,
+      // The installation starts no service: the tests start their own.
+      env: { ...process.env, DEBIAN_FRONTEND: "noninteractive", RUNLEVEL: "1" },
+    });
+    child.once("error", () => resolve(null));
+    child.once("exit", resolve);
   });
-  spawnSync("apt-get", ["update", "-q"], options);
-  spawnSync("apt-get", ["install", "-y", "-q", "--no-install-recommends", name], options);
-  return isThere() ? "" : `${name} could not be installed by apt-get`;
 }
 
 function ensureNode() {
@@ -72,7 +84,7 @@ function ensureNode() {
   giveUp(`Node ${engines.node} is needed; this is ${process.versions.node}.`);
 }
 
-/** npm writes node_modules/.package-lock.json last: where it agrees with the lock, all is in place. */
+/** npm writes node_modules/.package-lock.json last: if it agrees with the lock file, all packages are installed. */
 function arePackagesInstalled() {
   const hidden = path.join("node_modules", ".package-lock.json");
   if (!fs.existsSync(path.join(root, hidden))) return false;

@@ -1,6 +1,6 @@
-// Compiles src/ to build/, module by module, and makes dist/ of it, which is published: the dashboard, the types,
-// and few files instead of hundreds, as every file that is read makes a start slower. What is new is made aside and
-// then put in place as a whole, so that a failed build leaves the old one and a running program never meets half of one.
+// Compiles src/ to build/, module by module, and bundles it to dist/, which is published: the dashboard, the types, and
+// few files instead of hundreds, because every file makes a start slower. It builds in a separate folder and then
+// swaps, so that a failed build leaves the old one and a running program never sees half of one.
 
 import { spawnSync } from "node:child_process";
 import { createHash } from "node:crypto";
@@ -16,13 +16,13 @@ const modules = path.join(root, "build");
 // Beside the packages, because everything inside dist/ is published.
 const stamp = path.join(root, "node_modules", ".holdfast-build");
 
-/** What users import. */
+/** The entries that users import. */
 const PUBLIC = ["index", "http/index", "http/fastify", "client/index", "testing/index"];
 
-/** What has a path of its own in dist/; everything else goes into files that these share. */
+/** Modules with a path of their own in dist/; all other modules go into shared files. */
 const ENTRIES = [
   ...PUBLIC,
-  // Run, or started as a thread.
+  // A program, or the file of a thread.
   "cli/main",
   "instance/heartbeat-thread",
   // Imported late: a process that began before the package was replaced still finds them.
@@ -34,7 +34,7 @@ const ENTRIES = [
   "locks/redis",
 ];
 
-/** Says whether build/ and dist/ were made from the sources as they are now. */
+/** Returns whether build/ and dist/ match the current sources. */
 export function isBuilt() {
   const needed = [path.join(modules, "index.js"), path.join(dist, "index.js"), stamp];
   if (!needed.every((file) => fs.existsSync(file))) return false;
@@ -70,8 +70,8 @@ function replace(folder, draft) {
 }
 
 /**
- * Names stay as they are, for stack traces. Modules that look for files beside them rely on it that all but
- * the index are one folder deep.
+ * Names stay as they are, for stack traces. Modules that look for neighbouring files rely on all files except the
+ * index being one folder deep.
  * @param {string} from
  * @param {string} to
  */
@@ -79,7 +79,7 @@ function bundle(from, to) {
   // Only now: on a fresh clone this file is read before there are packages.
   const { buildSync } = createRequire(import.meta.url)("esbuild");
   buildSync({
-    // Paths count for the names of files: relative ones make the same of the same sources everywhere.
+    // File names depend on the paths: relative paths give the same names on every machine.
     absWorkingDir: from,
     entryPoints: ENTRIES.map((name) => `${name}.js`),
     outbase: ".",
@@ -101,7 +101,7 @@ function bundle(from, to) {
 }
 
 /**
- * The declarations that users' compilers read, from those of the public entries on.
+ * Copies the declarations that users' compilers read, starting at the public entries.
  * @param {string} from
  */
 function typesOf(from) {
@@ -115,8 +115,7 @@ function typesOf(from) {
 }
 
 /**
- * The page as static files, and packed as a module that the handler imports: that runs also where there
- * is no file system.
+ * Builds the page as static files, and as a module that the handler imports, which also works without a file system.
  * @param {string} draft
  */
 function buildPage(draft) {
@@ -150,7 +149,7 @@ const TYPES = {
   ".svg": "image/svg+xml",
 };
 
-/** By content, because a fresh clone or a change of branch gives every file a new time. */
+/** Compares contents, because a fresh clone or a change of branch gives every file a new time. */
 function sourceHash() {
   const hash = createHash("sha256");
   const sources = fs

@@ -1,12 +1,13 @@
-// Runs what readers copy: the first ts block after `<!-- run -->` in README.md, and each example's own check.
-// An example is checked by its `check.ts` or `check.mjs`, which ends by itself and exits 0 when all is well.
+// Runs the code that readers copy: the first ts block after `<!-- run -->` in README.md, and each example's own check,
+// `check.ts` or `check.mjs`, which ends by itself and exits 0 on success.
 
 import { spawnSync } from "node:child_process";
 import fs from "node:fs";
 import path from "node:path";
 import { exampleOf, root } from "./packed.mjs";
 
-const TIMEOUT_MS = 120_000;
+/** Ends a program that hangs; no program takes a tenth of it, however slow the machine. */
+const TIMEOUT_MS = 900_000;
 // Inside the repository, so that `holdfast` resolves to the package itself, as built.
 const scratch = path.join(root, ".holdfast", `check-${process.pid}`);
 

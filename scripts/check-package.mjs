@@ -1,5 +1,5 @@
-// Packs the package as it would be published, does the tutorial with it in an empty folder, and uses it
-// there further: the types, one job on SQLite from start to end, and the command line.
+// Packs the package for publication, follows the tutorial with it in an empty folder, and checks the types, one job on
+// SQLite from start to end, and the command line there.
 
 import fs from "node:fs";
 import os from "node:os";
@@ -17,10 +17,10 @@ const double = holdfast.job("double", {
     return { n: input.n * 2 };
   },
 });
-// The thread is a file of its own, which has to be found from wherever the library was put.
+// The thread is a file of its own, and the library must find it in any folder.
 await holdfast.start({ worker: { heartbeat: "thread" } });
 const { id } = await double.enqueue({ n: 21 });
-await holdfast.runs.wait(id, { timeout: "30s" });
+await holdfast.runs.wait(id, { timeout: "5m" });
 const run = await holdfast.runs.get(id);
 await holdfast.stop();
 const answer = run?.result as { n: number } | undefined;
@@ -58,16 +58,23 @@ try {
     "LICENSE",
     "README.md",
     "UPGRADING.md",
+    "docs/README.md",
+    "docs/guides/deploy.md",
+    "docs/reference/api.md",
+    "deploy/kubernetes/holdfast.yaml",
   ]) {
     if (!paths.includes(needed)) throw new Error(`The package lacks ${needed}.`);
   }
+  const dangling = danglingLinks(paths);
+  if (dangling.length > 0)
+    throw new Error(`The package lacks what it links to: ${dangling.join(", ")}.`);
   run(path.join(bin, "publint"), [tarball, "--strict"], root);
 
   fs.mkdirSync(project);
   const page = path.join(root, "docs", "start", "tutorial.md");
   doTutorial({ page, folder: project, tarball, env: outsideOfNpm() });
   fs.writeFileSync(path.join(project, "smoke.ts"), SMOKE);
-  // Our declarations too: what is missing among them would pass for anything.
+  // Checks our declarations too, because the compiler would treat a missing one as `any`.
   const strict = ["--strict", "--module", "nodenext", "--target", "es2023"];
   run(path.join(bin, "tsc"), [...strict, "--types", "", "smoke.ts"], project);
   run(process.execPath, ["smoke.js"], project);
@@ -87,4 +94,30 @@ try {
   process.exitCode = 1;
 } finally {
   fs.rmSync(scratch, { recursive: true, force: true });
+}
+
+/**
+ * The links of the packed documents to files that are not packed. The README stands alone; other documents also name
+ * pictures and source files, which are only in the repository.
+ * @param {string[]} paths
+ */
+function danglingLinks(paths) {
+  const holds = (/** @type {string} */ target) =>
+    paths.some((each) => each === target || each.startsWith(`${target}/`));
+  const onlyInRepository = /^(src|test|scripts|chaos|docs\/images)\b/;
+  return paths
+    .filter((file) => file.endsWith(".md"))
+    .flatMap((file) =>
+      [
+        ...fs
+          .readFileSync(path.join(root, file), "utf8")
+          .matchAll(/\]\((?!https?:|mailto:|#)([^)#\s]+)/g),
+      ]
+        .map(([, target = ""]) =>
+          path.posix.join(path.posix.dirname(file), target).replace(/\/$/, ""),
+        )
+        .filter((target) => !holds(target) && target !== ".")
+        .filter((target) => file === "README.md" || !onlyInRepository.test(target))
+        .map((target) => `${target} (in ${file})`),
+    );
 }

@@ -1,6 +1,6 @@
-// `npm run check:runtimes`: the packed package in an empty project on Node 20, 22 and 24 and on Bun, each
-// brought along by npm: the README's example runs, types resolve for every way of importing, and its size
-// and start-up time are measured. Too long for every change; done before a release.
+// Checks the packed package for `npm run check:runtimes`: in an empty project on Node 20, 22 and 24 and on Bun, each
+// installed by npm, it runs the README's example, resolves the types for every way of importing, and measures the size
+// and start-up time. It takes too long for every change; run it before a release.
 
 import fs from "node:fs";
 import os from "node:os";
@@ -53,7 +53,7 @@ function writePrograms() {
     ],
     project,
   );
-  // Time of the processor, which is the same on a busy machine.
+  // Processor time, because it is the same on a busy machine.
   const spent =
     "const { user, system } = process.cpuUsage();\nconsole.log((user + system) / 1000);\n";
   fs.writeFileSync(path.join(project, "empty.js"), spent);

@@ -1,14 +1,14 @@
-// `npm run example NAME`: brings the clone up to date and runs one of the five systems of examples/, in this very
-// process, so that Ctrl-C reaches it without a relay. Needs nothing but Node and npm.
+// Runs one of the five systems of examples/ for `npm run example NAME`, after it has prepared the clone. The example
+// runs in this process, so that Ctrl-C reaches it directly. It needs only Node and npm.
 
 import path from "node:path";
 import { fileURLToPath, pathToFileURL } from "node:url";
 import { ensureBuilt, ensureInstalled } from "./bootstrap.mjs";
 
-/** What is run, relative to the repository. */
+/** The programs, relative to the repository. */
 const EXAMPLES = {
   "opening-signals": "examples/opening-signals/serve.ts",
-  "market-studies": "scripts/start.mjs",
+  "market-studies": "scripts/market-studies.mjs",
   "camera-snapshots": "examples/camera-snapshots/three.ts",
   "report-schedules": "examples/report-schedules/service.ts",
   reconciliation: "examples/reconciliation/server.ts",
@@ -30,8 +30,8 @@ if (!ensureBuilt()) {
   process.exit(1);
 }
 
-// npm and the terminal both deliver Ctrl-C: a repeat within a second is the same one, and would end what
-// listens once before it has stopped in good order. A later one leaves at once.
+// npm and the terminal both deliver Ctrl-C. A repeat within a second is the same key press, and would end a program that
+// listens only once before it has stopped gracefully. A later one ends the process at once.
 let firstMs = 0;
 process.on("SIGINT", () => {
   firstMs ||= performance.now();
@@ -40,7 +40,7 @@ process.on("SIGINT", () => {
 
 const file = path.join(root, found[1]);
 process.argv = [process.execPath, file, ...args];
-// By name, because it is not there before the installation.
+// A dynamic import, because the package does not exist before the installation.
 const { register } = await import("tsx/esm/api");
 register();
 await import(pathToFileURL(file).href);

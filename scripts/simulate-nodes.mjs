@@ -1,5 +1,5 @@
-// The same seeds on this Node and on another: `node scripts/simulate-nodes.mjs [--seeds 20]`. Their event
-// logs must have the same hash. Exit 1: they differ; 3: there is no other Node, so nothing was compared.
+// Runs the same seeds on this Node and on another one: `node scripts/simulate-nodes.mjs [--seeds 20]`. Their event logs
+// must have the same hash. Exit 1: they differ; 3: there is no other Node, so nothing was compared.
 
 import { execFileSync } from "node:child_process";
 import path from "node:path";

@@ -1,4 +1,4 @@
-// A process of simulate.mjs: runs the seeds that it is told to, again and again, until it is left alone.
+// Runs seeds as a child process of simulate.mjs, until the parent disconnects.
 
 import path from "node:path";
 import { fileURLToPath } from "node:url";

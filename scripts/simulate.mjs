@@ -1,8 +1,7 @@
-// A long campaign of simulated seeds: `node scripts/simulate.mjs --seeds 100000 [--from 1] [--minutes 60]
-// [--processes 2] [--file campaign.json]`. What was done is kept in the file, with the commits that it was done
-// with, so that the next call goes on from there and everything adds up, also on another machine: that of the
-// published figures is `test/simulation/campaign.json`. Exit 1: a promise was broken, or a rare state that so many
-// seeds should have reached was not.
+// Runs a long campaign of simulated seeds: `node scripts/simulate.mjs --seeds 100000 [--from 1] [--minutes 60]
+// [--processes 2] [--file campaign.json]`. The file keeps the results with their commits, so that the next call
+// continues from there, also on another machine. The file of the published figures is `test/simulation/campaign.json`.
+// Exit 1: a promise was broken, or a rare state that so many seeds should have reached was not.
 
 import { execFileSync, fork } from "node:child_process";
 import { once } from "node:events";
@@ -78,8 +77,8 @@ const children = Array.from({ length: options.processes }, () =>
 for (const child of children) child.once("exit", () => process.exit(3));
 await Promise.all(children.map((child) => once(child, "message")));
 
-// Whoever is free takes the next portion: seeds differ in length, so rounds would leave processes waiting. A portion
-// is added when all before it have been, so that what is kept is always the first so many seeds.
+// A free process takes the next portion: seeds differ in length, so rounds would leave processes waiting. A portion is
+// added only after all portions before it, so that the file always holds the first seeds without a gap.
 /** @type {Map<number, import("../src/testing/simulator/index.js").CampaignReport>} */
 const finished = new Map();
 let next = kept.done;

@@ -1,27 +1,17 @@
-// `npm start`: brings the clone up to date and runs the market studies of examples/.
-// The command line runs in this very process, so that Ctrl-C and a supervisor's signals reach it without a
-// relay of ours; it tells the process that works for it. What is around it (the markets, the worker
-// service, a cron) is a second process, which ends with this one, however that ends.
+// Shows a dashboard with a day of work for `npm start`: prepares the clone, plays 24 hours of examples/demo in virtual
+// time, and then runs that shop live. The command line runs in this process, so that Ctrl-C and a supervisor's signals reach
+// it directly. A second start goes on with the database of the first. `npm start -- --port 5000` passes options of
+// `holdfast dev`.
 
-import { spawn } from "node:child_process";
-import net from "node:net";
+import fs from "node:fs";
 import path from "node:path";
 import { fileURLToPath, pathToFileURL } from "node:url";
 import { ensureBuilt, ensureInstalled } from "./bootstrap.mjs";
 
-/** What is started, relative to the repository; further arguments of `npm start -- …` are appended. */
-const COMMAND = [
-  "dist/cli/main.js",
-  "dev",
-  "examples/market-studies/holdfast.config.ts",
-  // Nothing looks by itself: the cron outside calls.
-  "--no-scheduler",
-  "--no-worker",
-];
-const PORT = 4780;
+/** An older day would mostly be a gap. */
+const FRESH_MS = 3_600_000;
 
 const root = path.dirname(path.dirname(fileURLToPath(import.meta.url)));
-const asked = process.cwd();
 process.chdir(root);
 ensureInstalled();
 if (!ensureBuilt()) {
@@ -29,45 +19,57 @@ if (!ensureBuilt()) {
   process.exit(1);
 }
 
-// Both processes must agree on where they are before either of them is there.
-const { env } = process;
-env.HOLDFAST_PORT ||= String(await freePort(PORT));
-env.HOLDFAST_PUBLIC_URL ||= `http://127.0.0.1:${env.HOLDFAST_PORT}`;
-env.WORKER_PORT ||= String(await freePort(0));
-env.WORKER_URL ||= `http://127.0.0.1:${env.WORKER_PORT}/`;
-env.HOLDFAST_DATABASE_URL ||= `sqlite:${path.join(root, "examples/market-studies/.holdfast/studies.db")}`;
-env.HOLDFAST_DATABASE_URL = env.HOLDFAST_DATABASE_URL.replace(
-  /^sqlite:(?!\/|:)/,
-  `sqlite:${asked}${path.sep}`,
+const folder = path.resolve(
+  process.env.HOLDFAST_DEMO_FOLDER ?? path.join(root, ".holdfast", "demo"),
 );
-env.DATABASE_URL = env.HOLDFAST_DATABASE_URL;
-// So that a worker that died is noticed while somebody watches.
-env.STUDY_LEASE ||= "5s";
+const database = path.join(folder, "demo.db");
+if (!isFresh()) await play();
 
-const around = path.join(root, "examples/market-studies/demo.ts");
-const child = spawn(process.execPath, ["--import", "tsx", around], {
-  stdio: ["pipe", "inherit", "inherit"],
-});
-// Neither it nor the pipe whose end it hears keeps this process alive.
-child.unref();
-/** @type {net.Socket} */ (child.stdin).unref();
-
-const [program = "", ...args] = COMMAND;
-const file = path.join(root, program);
+process.env.HOLDFAST_DATABASE_URL = `sqlite:${database}`;
+process.env.NODE_NO_WARNINGS ??= "1";
+const args = ["dev", path.join(root, "examples/demo/holdfast.config.ts"), "--no-reload"];
+const file = path.join(root, "dist/cli/main.js");
 process.argv = [process.execPath, file, ...args, ...process.argv.slice(2)];
+explainOnceListening();
 await import(pathToFileURL(file).href);
 
-/** @param {number} wanted */
-function freePort(wanted) {
-  return new Promise((resolve, reject) => {
-    const server = net.createServer();
-    server.once("error", (/** @type {NodeJS.ErrnoException} */ error) => {
-      if (error.code === "EADDRINUSE" && wanted !== 0) resolve(freePort(0));
-      else reject(error);
-    });
-    server.listen(wanted, "127.0.0.1", () => {
-      const { port } = /** @type {net.AddressInfo} */ (server.address());
-      server.close(() => resolve(port));
-    });
+function isFresh() {
+  const youngest = [database, `${database}-wal`].map(
+    (name) => fs.statSync(name, { throwIfNoEntry: false })?.mtimeMs ?? 0,
+  );
+  return Date.now() - Math.max(...youngest) < FRESH_MS;
+}
+
+async function play() {
+  fs.rmSync(folder, { recursive: true, force: true });
+  fs.mkdirSync(folder, { recursive: true });
+  const { register } = await import("tsx/esm/api");
+  const unregister = register();
+  const { playDay } = await import(pathToFileURL(path.join(root, "examples/demo/play.ts")).href);
+  const draft = `${database}.new`;
+  await playDay(draft, (/** @type {number} */ done) => {
+    const bar = `${"█".repeat(done)}${"░".repeat(24 - done)}`;
+    const line = `Playing the last 24 hours of a shop in virtual time … ${bar} ${done} of 24 h`;
+    if (process.stdout.isTTY) process.stdout.write(`\r${line}${done === 24 ? "\n" : ""}`);
+    else if (done % 6 === 0) console.log(line);
   });
+  await unregister();
+  // Only a whole day gets the name that a later start looks for.
+  fs.renameSync(draft, database);
+}
+
+/** Says where to look and what to try, after the command line has said that it listens. */
+function explainOnceListening() {
+  const write = process.stdout.write.bind(process.stdout);
+  process.stdout.write = /** @type {typeof write} */ (
+    (/** @type {string | Uint8Array} */ chunk, /** @type {any[]} */ ...rest) => {
+      const isDone = write(chunk, ...rest);
+      const [, url] = /^Listening on (\S+)/m.exec(String(chunk)) ?? [];
+      if (url === undefined) return isDone;
+      process.stdout.write = write;
+      return write(
+        `The demo goes on live: open ${url}, click a red, violet or hollow tick to see why, or a schedule to run it now. Ctrl-C ends it.\n`,
+      );
+    }
+  );
 }

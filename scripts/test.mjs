@@ -1,5 +1,6 @@
-// `npm test`: every check there is, stage by stage, or the stages named: `npm test -- unit conformance`.
-// A failed stage does not stop the others. The last line counts test cases, and one per stage without cases.
+// Runs the checks, stage by stage: `npm test` those of every change, `npm run test:all` those and then the rest, and
+// `npm test -- unit conformance` all of the named stages. A failed stage does not stop the others. The last line counts
+// test cases, and one for each stage without cases. With --verbose it prints what each stage printed.
 
 import { spawn } from "node:child_process";
 import fs from "node:fs";
@@ -8,78 +9,28 @@ import path from "node:path";
 import { fileURLToPath } from "node:url";
 import { ensureBuilt, ensureInstalled, provideChromium, provideRedis } from "./bootstrap.mjs";
 import { startPostgres } from "./postgres.mjs";
+import { REST, STAGES } from "./stages.mjs";
 
-/**
- * @typedef {object} Stage
- * @property {string} name
- * @property {string[]} command a program of node_modules/.bin or a script, with its arguments
- * @property {boolean} [isVitest] reports its cases as JSON
- * @property {boolean} [needsPostgres]
- * @property {boolean} [wantsRedis]
- * @property {boolean} [wantsChromium]
- * @property {boolean} [isBeside] runs beside the stages after the engine: its tests wait more than they compute
- */
-/** @typedef {{ passed: number, failed: number, skipped: number, note?: string, failures?: string[] }} Counts */
-/** @typedef {Counts & { stage: Stage, ms: number }} Result */
+/** @typedef {import("./stages.mjs").Stage} Stage */
+/** @typedef {{ passed: number, failed: number, skipped: number, note?: string, failures?: string[], skips?: string[], slowest?: string[] }} Counts */
+/** @typedef {Counts & { name: string, ms: number }} Result */
+/** @typedef {{ name: string, startTime: number, endTime: number, status: string, message?: string, assertionResults: { fullName: string, status: string, failureMessages?: string[] }[] }} FileReport */
 
-/** @type {Stage[]} */
-const STAGES = [
-  { name: "lint", command: ["biome", "check"] },
-  { name: "types", command: ["tsc", "--noEmit"] },
-  { name: "page-types", command: ["tsc", "-p", "dashboard", "--noEmit"] },
-  {
-    name: "layering",
-    command: ["depcruise", "src", "--config", ".dependency-cruiser.cjs"],
-  },
-  { name: "dead-code", command: ["knip"] },
-  { name: "unit", command: vitest("unit"), isVitest: true },
-  {
-    name: "conformance",
-    command: vitest("conformance"),
-    isVitest: true,
-    needsPostgres: true,
-    wantsRedis: true,
-  },
-  { name: "engine", command: vitest("engine"), isVitest: true, needsPostgres: true },
-  { name: "simulation", command: vitest("simulation"), isVitest: true },
-  { name: "cli", command: vitest("cli"), isVitest: true, needsPostgres: true },
-  { name: "http", command: vitest("http"), isVitest: true, needsPostgres: true },
-  {
-    name: "browser",
-    command: vitest("browser"),
-    isVitest: true,
-    needsPostgres: true,
-    wantsChromium: true,
-  },
-  {
-    name: "process",
-    command: vitest("process"),
-    isVitest: true,
-    needsPostgres: true,
-    wantsRedis: true,
-    isBeside: true,
-  },
-  {
-    name: "systems",
-    command: vitest("systems"),
-    isVitest: true,
-    needsPostgres: true,
-    wantsRedis: true,
-    isBeside: true,
-  },
-  { name: "examples", command: ["scripts/check-examples.mjs"] },
-  { name: "package", command: ["scripts/check-package.mjs"] },
-];
+const HEARTBEAT_MS = 60_000;
 
 const root = path.dirname(path.dirname(fileURLToPath(import.meta.url)));
 process.chdir(root);
 
-const chosen = chooseStages(process.argv.slice(2));
+const startedMs = performance.now();
+const { parts, isVerbose } = readArguments(process.argv.slice(2));
+const chosen = parts.flat();
 ensureInstalled();
 
 const scratch = fs.mkdtempSync(path.join(os.tmpdir(), "holdfast-test-"));
 /** @type {Set<import("node:child_process").ChildProcess>} */
 const children = new Set();
+/** @type {Map<string, number>} */
+const running = new Map();
 /** @type {import("./postgres.mjs").PostgresServer | undefined} */
 let server;
 /** @type {NodeJS.Signals | undefined} */
@@ -92,68 +43,66 @@ for (const name of /** @type {const} */ (["SIGINT", "SIGTERM", "SIGHUP"])) {
 }
 
 /** @type {Result[]} */
-const results = [runBuild()];
-let postgresProblem = "";
-if (chosen.some((stage) => stage.needsPostgres)) postgresProblem = await providePostgres();
-const redisProblem = chosen.some((stage) => stage.wantsRedis) ? provideRedis() : "";
-const chromiumProblem = chosen.some((stage) => stage.wantsChromium) ? provideChromium() : "";
-// Two processors: what computes runs one after the other, what mostly waits runs beside it.
-const ordinary = chosen.filter((stage) => !stage.isBeside);
-const last = ordinary.findIndex(({ name }) => name === "cli");
-const head = last < 0 ? ordinary : ordinary.slice(0, last);
-await runAll(head);
-const beside = runAll(
-  chosen.filter((stage) => stage.isBeside),
-  { isQuiet: true },
+const results = [];
+await timed("build", async () => oneCase(ensureBuilt()));
+const postgresProblem = chosen.some((stage) => stage.needsPostgres) ? await providePostgres() : "";
+// Their installation takes a minute on a new machine; the stages that want them wait for it.
+const redis = chosen.some((stage) => stage.wantsRedis) ? provideRedis() : Promise.resolve("");
+const chromium = chosen.some((stage) => stage.wantsChromium)
+  ? redis.then(provideChromium)
+  : Promise.resolve("");
+const heartbeat = setInterval(
+  () => console.log(`  ${clock()}  still running: ${inHand()}`),
+  HEARTBEAT_MS,
 );
-await runAll(ordinary.slice(head.length));
-await beside;
+for (const part of parts)
+  await Promise.all([1, 2].map((lane) => runAll(part.filter((stage) => stage.lane === lane))));
+clearInterval(heartbeat);
 await server?.stop();
 fs.rmSync(scratch, { recursive: true, force: true });
-report();
+await report();
 
-/**
- * One after the other.
- * @param {Stage[]} stages
- * @param {{ isQuiet?: boolean }} [options] quiet: what they say is shown when they have ended
- */
-async function runAll(stages, { isQuiet = false } = {}) {
-  for (const stage of stages) {
-    if (interruptedBy) return;
-    results.push(await runStage(stage, isQuiet));
-  }
-}
-
-/** @param {string[]} names */
-function chooseStages(names) {
+/** @param {string[]} args */
+function readArguments(args) {
+  const names = args.filter((arg) => !arg.startsWith("--"));
+  const flags = args.filter((arg) => arg.startsWith("--"));
   const known = STAGES.map((stage) => stage.name);
-  const unknown = names.filter((name) => !known.includes(name));
+  const unknown = [
+    ...names.filter((name) => !known.includes(name)),
+    ...flags.filter((flag) => !["--all", "--rest", "--verbose"].includes(flag)),
+  ];
   if (unknown.length > 0) {
-    console.error(`Unknown stage: ${unknown.join(", ")}. There are: ${known.join(", ")}.`);
+    console.error(
+      `Unknown: ${unknown.join(", ")}. There are the stages ${known.join(", ")} and the options --all, --rest, --verbose.`,
+    );
     process.exit(2);
   }
-  return STAGES.filter((stage) => names.length === 0 || names.includes(stage.name));
+  const isVerbose = flags.includes("--verbose");
+  if (names.length > 0)
+    return { parts: [STAGES.filter((stage) => names.includes(stage.name))], isVerbose };
+  const first = STAGES.filter(({ isRest }) => !isRest).map((stage) => ({
+    ...stage,
+    command: [...stage.command, ...restOf(stage).flatMap((file) => ["--exclude", file])],
+  }));
+  const rest = STAGES.filter((stage) => stage.isRest || restOf(stage).length > 0).map((stage) => ({
+    ...stage,
+    name: `${stage.name}, rest`,
+    command: [...stage.command, ...restOf(stage)],
+  }));
+  if (flags.includes("--rest")) return { parts: [rest], isVerbose };
+  return { parts: flags.includes("--all") ? [first, rest] : [first], isVerbose };
 }
 
-/** @param {string} project */
-function vitest(project) {
-  return ["vitest", "run", "--project", project, "--passWithNoTests"];
-}
-
-/** @returns {Result} */
-function runBuild() {
-  const stage = { name: "build", command: ["scripts/build.mjs"] };
-  announce(stage);
-  const startedAt = performance.now();
-  const isDone = ensureBuilt();
-  return { stage, ms: performance.now() - startedAt, ...oneCase(isDone) };
+/** @param {Stage} stage */
+function restOf({ project = "" }) {
+  return REST[project] ?? [];
 }
 
 /** @returns {Promise<string>} why there is no PostgreSQL, or nothing */
 async function providePostgres() {
   if (process.env.HOLDFAST_TEST_POSTGRES_URL) return "";
   try {
-    // Nobody cuts the power: what is in the page cache outlives any server that a test kills.
+    // No test cuts the power, and the page cache outlives any server that a test kills.
     server = await startPostgres({
       settings: { max_connections: 200, fsync: false, full_page_writes: false },
     });
@@ -167,37 +116,64 @@ async function providePostgres() {
 }
 
 /**
- * @param {Stage} stage
- * @param {boolean} isQuiet
- * @returns {Promise<Result>}
+ * One after the other.
+ * @param {Stage[]} stages
  */
-async function runStage(stage, isQuiet) {
-  const reportFile = path.join(scratch, `${stage.name}.json`);
-  const reporters = ["--reporter=default", "--reporter=json", `--outputFile.json=${reportFile}`];
-  const said = isQuiet ? path.join(scratch, `${stage.name}.log`) : null;
-  if (said === null) announce(stage);
-  const startedAt = performance.now();
-  const code = await run([...stage.command, ...(stage.isVitest ? reporters : [])], said);
-  const ms = performance.now() - startedAt;
-  if (said !== null) {
-    announce(stage);
-    process.stdout.write(fs.readFileSync(said));
+async function runAll(stages) {
+  for (const stage of stages) {
+    if (interruptedBy) return;
+    if (stage.wantsRedis) await redis;
+    if (stage.wantsChromium) await chromium;
+    await timed(stage.name, () => runStage(stage));
   }
-  const counts = stage.isVitest ? vitestCounts(reportFile, code) : oneCase(code === 0);
-  return { stage, ms, ...counts };
+}
+
+/**
+ * @param {string} name
+ * @param {() => Promise<Counts>} work
+ */
+async function timed(name, work) {
+  running.set(name, performance.now());
+  const counts = await work();
+  const ms = performance.now() - (running.get(name) ?? 0);
+  running.delete(name);
+  results.push({ name, ms, ...counts });
+  const { passed, failed, skipped } = counts;
+  const cases = [`${passed} passed`, ...(failed ? [`${failed} FAILED`] : [])];
+  if (skipped) cases.push(`${skipped} skipped`);
+  const now = running.size > 0 ? `   (now: ${[...running.keys()].join(", ")})` : "";
+  console.log(
+    `${failed ? "✗" : "✓"} ${clock()}  ${name.padEnd(18)} ${seconds(ms).padStart(8)}   ${cases.join(", ")}${now}`,
+  );
+}
+
+/**
+ * @param {Stage} stage
+ * @returns {Promise<Counts>}
+ */
+async function runStage({ name, command, project }) {
+  const file = path.join(scratch, name.replace(/\W+/g, "-"));
+  const reporters = ["--reporter=default", "--reporter=json", `--outputFile.json=${file}.json`];
+  const code = await run([...command, ...(project ? reporters : [])], `${file}.log`);
+  const counts = project ? vitestCounts(`${file}.json`, code) : oneCase(code === 0);
+  if (isVerbose || counts.failed > 0) {
+    console.log(`\n▸ ${name}: ${command.slice(0, 4).join(" ")}`);
+    process.stdout.write(fs.readFileSync(`${file}.log`));
+  }
+  return counts;
 }
 
 /**
  * @param {string[]} command
- * @param {string | null} logFile where what it says goes; null: here
+ * @param {string} logFile where what it prints goes
  * @returns {Promise<number>}
  */
 function run([program = "", ...args], logFile) {
   const isScript = program.endsWith(".mjs");
   const file = isScript ? program : path.join("node_modules", ".bin", program);
-  const log = logFile === null ? null : fs.openSync(logFile, "w");
+  const log = fs.openSync(logFile, "w");
   /** @type {import("node:child_process").StdioOptions} */
-  const stdio = log === null ? "inherit" : ["ignore", log, log];
+  const stdio = ["ignore", log, log];
   return new Promise((resolve) => {
     const child = isScript
       ? spawn(process.execPath, [file, ...args], { stdio })
@@ -206,7 +182,7 @@ function run([program = "", ...args], logFile) {
     /** @param {number} code */
     const end = (code) => {
       children.delete(child);
-      if (log !== null) fs.closeSync(log);
+      fs.closeSync(log);
       resolve(code);
     };
     child.once("error", (error) => {
@@ -230,9 +206,17 @@ function oneCase(isPassed) {
 function vitestCounts(file, code) {
   if (!fs.existsSync(file)) return { ...oneCase(code === 0), note: "no report was written" };
   const seen = JSON.parse(fs.readFileSync(file, "utf8"));
+  /** @type {FileReport[]} */
+  const files = seen.testResults;
   const skipped = seen.numPendingTests + seen.numTodoTests;
-  const failures = seen.testResults.flatMap(failuresOf);
-  const counts = { passed: seen.numPassedTests, failed: seen.numFailedTests, skipped, failures };
+  const counts = {
+    passed: seen.numPassedTests,
+    failed: seen.numFailedTests,
+    skipped,
+    failures: files.flatMap(failuresOf),
+    skips: files.flatMap(skipsOf),
+    slowest: slowestOf(files),
+  };
   // A file that cannot be loaded fails without a failed case.
   if (code !== 0 && counts.failed === 0) return { ...counts, failed: 1 };
   if (seen.numTotalTests === 0) return { ...counts, note: "there are no test files" };
@@ -241,7 +225,7 @@ function vitestCounts(file, code) {
 
 /**
  * Each failed case of a file with the beginning of its message: a long log may have been cut above.
- * @param {{ name: string, status: string, message?: string, assertionResults: { fullName: string, status: string, failureMessages?: string[] }[] }} file
+ * @param {FileReport} file
  * @returns {string[]}
  */
 function failuresOf(file) {
@@ -255,6 +239,21 @@ function failuresOf(file) {
   );
 }
 
+/** @param {FileReport} file @returns {string[]} how many cases of the file skipped themselves, if any did */
+function skipsOf({ name, assertionResults }) {
+  const count = assertionResults.filter(({ status }) => !/^(passed|failed)$/.test(status)).length;
+  return count > 0 ? [`${count} in ${path.relative(root, name)}`] : [];
+}
+
+/** @param {FileReport[]} files */
+function slowestOf(files) {
+  return files
+    .map(({ name, startTime, endTime }) => ({ name, ms: endTime - startTime }))
+    .sort((one, other) => other.ms - one.ms)
+    .slice(0, 3)
+    .map(({ name, ms }) => `${path.basename(name, ".test.ts")} ${seconds(ms)}`);
+}
+
 /** @param {string} message */
 function beginning(message) {
   return message
@@ -264,21 +263,36 @@ function beginning(message) {
     .join("\n");
 }
 
-/** @param {Stage} stage */
-function announce({ name, command }) {
-  console.log(`\n▸ ${name}: ${command.join(" ")}`);
+/** @param {number} ms */
+function seconds(ms) {
+  return `${(ms / 1000).toFixed(1)} s`;
 }
 
-function report() {
+/** How long it has taken so far, as 2:07. */
+function clock() {
+  const all = Math.round((performance.now() - startedMs) / 1000);
+  return `${Math.floor(all / 60)}:${String(all % 60).padStart(2, "0")}`.padStart(5);
+}
+
+function inHand() {
+  return [...running]
+    .map(([name, since]) => `${name} (${seconds(performance.now() - since)})`)
+    .join(", ");
+}
+
+async function report() {
   for (const failure of results.flatMap(({ failures }) => failures ?? []))
     console.log(`\n✗ ${failure}`);
-  console.log("\nstage         result     time   cases");
-  for (const { stage, ms, passed, failed, skipped, note } of results) {
+  console.log("\nstage                result     time   cases");
+  for (const { name, ms, passed, failed, skipped, note, slowest = [] } of results) {
     const result = failed > 0 ? "FAILED" : passed > 0 ? "passed" : "skipped";
     const cases = `${passed} passed, ${failed} failed${skipped ? `, ${skipped} skipped` : ""}`;
-    const time = `${(ms / 1000).toFixed(1)} s`;
+    const notes = [
+      ...(note ? [note] : []),
+      ...(slowest.length > 0 ? [`slowest: ${slowest.join(", ")}`] : []),
+    ];
     console.log(
-      `${stage.name.padEnd(13)} ${result.padEnd(8)} ${time.padStart(8)}   ${cases}${note ? ` (${note})` : ""}`,
+      `${name.padEnd(20)} ${result.padEnd(8)} ${seconds(ms).padStart(8)}   ${cases}${notes.length > 0 ? ` (${notes.join("; ")})` : ""}`,
     );
   }
 
@@ -288,30 +302,50 @@ function report() {
     sum.failed += failed;
     sum.skipped += skipped;
   }
-  /** @type {string[]} */
-  const missing = results.filter((r) => r.note).map((r) => `${r.stage.name} (${r.note})`);
-  if (postgresProblem) {
-    const reason = postgresProblem.split("\n")[0];
-    console.log(`\n!!! POSTGRESQL WAS NOT TESTED: ${postgresProblem}`);
-    missing.push(`every case on PostgreSQL (${reason})`);
-    if (process.env.CI) sum.failed += 1;
-  } else if (sum.skipped > 0) missing.push(`${sum.skipped} cases that skipped themselves`);
-  if (process.env.HOLDFAST_TEST_BRIEF)
-    missing.push(
-      "some engine suites and the page on PostgreSQL, the checkers of the simulation, editing schedules on the command line (HOLDFAST_TEST_BRIEF is set)",
-    );
-  if (chromiumProblem) missing.push(`the page in a browser (${chromiumProblem})`);
-  if (redisProblem) missing.push(`locks on Redis (${redisProblem})`);
-  const left = STAGES.filter((stage) => !results.some((r) => r.stage.name === stage.name));
-  if (left.length > 0) {
-    const why = interruptedBy ? `interrupted by ${interruptedBy}` : "not asked for";
-    missing.push(`${left.map((stage) => stage.name).join(", ")} (${why})`);
-  }
-
+  const missing = await reasons(sum);
   console.log(
-    `\nRan: ${results.map((r) => r.stage.name).join(", ")}. Skipped: ${missing.join("; ") || "nothing"}.`,
+    `\nRan for ${clock().trim()} minutes: ${results.map(({ name }) => name.replace(", ", "/")).join(", ")}.`,
   );
+  if (missing.length === 0) console.log("Skipped: nothing.");
+  else console.log(`Skipped:\n${missing.map((each) => `  ${each}`).join("\n")}`);
   const tail = sum.skipped > 0 ? `, ${sum.skipped} skipped` : "";
   console.log(`${sum.passed} passed, ${sum.failed} failed${tail}`);
   process.exitCode = interruptedBy ? 130 : sum.failed > 0 ? 1 : 0;
+}
+
+/**
+ * Prints which stages were skipped, and why.
+ * @param {{ failed: number }} sum grows by one if PostgreSQL is missing where it must not be
+ */
+async function reasons(sum) {
+  const missing = results.filter(({ note }) => note).map(({ name, note }) => `${name}: ${note}`);
+  if (postgresProblem) {
+    console.log(`\n!!! POSTGRESQL WAS NOT TESTED: ${postgresProblem}`);
+    missing.push(`every case on PostgreSQL: ${postgresProblem.split("\n")[0]}`);
+    if (process.env.CI) sum.failed += 1;
+  }
+  if (await chromium) missing.push(`the page in a browser: ${await chromium}`);
+  if (await redis) missing.push(`locks on Redis: ${await redis}`);
+  const skips = results.flatMap(({ skips = [] }) => skips);
+  if (skips.length > 0)
+    missing.push(
+      `cases for what this machine does not have, which each file names: ${skips.join(", ")}`,
+    );
+  const done = new Set(results.map(({ name }) => name));
+  if (interruptedBy) {
+    const left = chosen.filter(({ name }) => !done.has(name)).map(({ name }) => name);
+    missing.push(`interrupted by ${interruptedBy}: ${left.join(", ")}`);
+  }
+  const isFirst = STAGES.every(
+    ({ name, isRest }) => isRest || chosen.some((stage) => stage.name === name),
+  );
+  const hasRest = chosen.some(({ name }) => name.endsWith(", rest"));
+  if (isFirst && !hasRest) {
+    const kept = [
+      ...STAGES.filter(({ isRest }) => isRest).map(({ name }) => name),
+      ...Object.entries(REST).map(([project, files]) => `${files.length} files of ${project}`),
+    ];
+    missing.push(`what \`npm run test:all\` adds: ${kept.join(", ")}`);
+  } else if (!isFirst) missing.push("every other stage, which nobody asked for");
+  return missing;
 }

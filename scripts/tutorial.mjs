@@ -1,13 +1,13 @@
-// Does the tutorial literally: every block marked `<!-- write: … -->` becomes that file, every block marked
-// `<!-- do -->` is given to a shell, one after the other, in an empty folder. One thing differs from what
-// a reader does: `npm install holdfast` installs the package that was packed here.
+// Follows the tutorial literally in an empty folder: every block marked `<!-- write: … -->` becomes that file, and a
+// shell runs every block marked `<!-- do -->`, one after the other. Only one step differs from the reader's:
+// `npm install holdfast` installs the package that was packed here.
 
 import { spawnSync } from "node:child_process";
 import fs from "node:fs";
 import path from "node:path";
 
 const STEP = /^<!-- (?:write: (?<file>\S+)|do) -->\n```\w+\n(?<text>[\s\S]*?)^```$/gm;
-const STEP_MS = 180_000;
+const STEP_MS = 900_000;
 
 /**
  * @param {{ page: string, folder: string, tarball: string, env: NodeJS.ProcessEnv }} params
@@ -46,7 +46,7 @@ export function doTutorial({ page, folder, tarball, env }) {
     try {
       process.kill(Number(fs.readFileSync(file, "utf8")), "SIGKILL");
     } catch {
-      // It has ended, as it should.
+      // The process has ended, as it should.
     }
   }
 }

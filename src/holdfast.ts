@@ -8,17 +8,27 @@ import { type Composition, compose } from "./instance/compose.js";
 import type { HoldfastOptions, StartOptions } from "./instance/config.js";
 import { type InstanceContext, type Internals, newContext } from "./instance/context.js";
 import { runnableAs } from "./instance/jobs.js";
-import { hosting, type ServerInternals, serverInternalsOf } from "./instance/server-internals.js";
+import type { RanIfDue, RunIfDueOptions } from "./instance/run-if-due.js";
+import {
+  type ServerInternals,
+  serverInternals,
+  serverInternalsOf,
+} from "./instance/server-internals.js";
 import type { Ticked, TickOptions } from "./instance/tick-once.js";
 import type { HeldLock, LockOptions, LockResult } from "./locks/locking.js";
 import type { Locks } from "./locks/locks.js";
 import { Audit } from "./operations/audit.js";
-import type { CheckOptions, CheckReport } from "./operations/check.js";
+import type { CheckOptions, CheckReport, RepairOptions, RepairReport } from "./operations/check.js";
 import type { CleanedUp, CleanupOptions } from "./operations/cleanup.js";
 import type { HealthOptions, HealthReport } from "./operations/health.js";
 import type { Instances } from "./operations/instances.js";
 import type { Keys } from "./operations/keys.js";
 import { type MetricsOptions, readMetrics } from "./operations/metrics.js";
+import { type Pause, type PauseOptions, pauseOf } from "./operations/pause.js";
+import type { Queues } from "./operations/queues.js";
+import type { RecoverOptions, RecoverReport } from "./operations/recover.js";
+import type { Pruned, PruneOptions } from "./operations/retention.js";
+import { type Settings, settingsOf } from "./operations/settings.js";
 import {
   type ErrorReport,
   type ErrorsOptions,
@@ -28,13 +38,7 @@ import {
   type Stats,
   type StatsOptions,
   statsOf,
-} from "./operations/overview.js";
-import { type Pause, type PauseOptions, pauseOf } from "./operations/pause.js";
-import type { Queues } from "./operations/queues.js";
-import type { RecoverOptions, RecoverReport } from "./operations/recover.js";
-import type { RepairOptions, RepairReport } from "./operations/repair.js";
-import type { Pruned, PruneOptions } from "./operations/retention.js";
-import { type Settings, settingsOf } from "./operations/settings.js";
+} from "./operations/statistics.js";
 import { refuseUnknownTarget } from "./remote/dispatch/targets.js";
 import { httpJob } from "./remote/http-job.js";
 import type { Remote } from "./remote/remote.js";
@@ -44,6 +48,7 @@ import { type AnnouncedJob, Job, type JobOf, toAnnouncedJob } from "./runs/job.j
 import type { InputOption, PlainJobOptions, SchemaJobOptions } from "./runs/job-options.js";
 import { defineJob, type JobOptions } from "./runs/rules/job.js";
 import type { Runs } from "./runs/runs.js";
+import type { SignalOptions, SignalSent } from "./runs/signals.js";
 import type { Calendars } from "./schedules/calendars.js";
 import { jobOf } from "./schedules/options.js";
 import type { ScheduleOptions } from "./schedules/rules/schedule.js";
@@ -63,30 +68,30 @@ const STOP_GRACE = "25s";
 export class Holdfast {
   /** `host:pid:boot-uuid`: names this object in leases, logs and history. */
   readonly instanceId: string;
-  /** What was asked for and what became of it. */
+  /** Requests for work and their outcomes. */
   readonly runs: Runs;
-  /** By which names runs are routed to workers. */
+  /** The names by which runs are routed to workers. */
   readonly queues: Queues;
-  /** When jobs run, and the ledger of every tick. */
+  /** The times at which jobs run, and the ledger of every tick. */
   readonly schedules: Schedules;
   /** Named sets of times at which schedules do not tick. */
   readonly calendars: Calendars;
-  /** The locks of `lock()`, from an operator's side. */
+  /** The locks of `lock()`, for operators. */
   readonly locks: Locks;
-  /** What somebody should hear of. */
+  /** Conditions that a person should know of. */
   readonly alerts: Alerts;
   /** Named keys: credentials for callers over HTTP. */
   readonly keys: Keys;
-  /** Who takes part. */
+  /** The instances that share this database. */
   readonly instances: Instances;
-  /** Who changed what, from where, when and why. */
+  /** The audit trail: who changed what, from where, when and why. */
   readonly audit: Audit;
-  /** What workers elsewhere ask for over the network; the HTTP API's worker routes call it. */
+  /** The calls of remote workers; the worker routes of the HTTP API use them. */
   readonly remote: Remote;
-  /** What its lines go to. */
+  /** The logger that its lines go to. */
   readonly logger: Logger;
-  /** @internal What a server around it needs. */
-  readonly [hosting]: ServerInternals;
+  /** @internal Parts that the HTTP server needs. */
+  readonly [serverInternals]: ServerInternals;
   readonly #context: InstanceContext;
   readonly #parts: Composition;
 
@@ -107,7 +112,7 @@ export class Holdfast {
     this.keys = parts.own.keys;
     this.audit = new Audit(() => this.#opened("audit"));
     this.remote = parts.remote;
-    this[hosting] = serverInternalsOf(context, parts);
+    this[serverInternals] = serverInternalsOf(context, parts);
     this.#declareBuiltIn();
   }
 
@@ -141,14 +146,14 @@ export class Holdfast {
     return new Job<never, never>(definition, enqueuer);
   }
 
-  /** Declares a schedule; a start with the scheduler on brings the database up to it. */
+  /** Declares a schedule. A start with the scheduler on writes it to the database. */
   schedule<Input>(
     name: string,
     job: Job<Input, unknown>,
     options: ScheduleOptions & InputOption<Input>,
   ): void;
   schedule(name: string, job: string, options: ScheduleOptions): void;
-  /** Declares a monitor: what runs elsewhere, and checks in here. */
+  /** Declares a monitor: a schedule for work that runs in another system and checks in here. */
   schedule(name: string, options: ScheduleOptions & { readonly monitor: true }): void;
   schedule(
     name: string,
@@ -175,7 +180,7 @@ export class Holdfast {
 
   // ── working ────────────────────────────────────────────────────────────────────────────────────
 
-  /** Enqueues a job by name; one that this process did not declare is taken as it was announced. */
+  /** Enqueues a job by name. A job that this process did not declare is used as another instance announced it. */
   async enqueue(job: string, input: unknown, options: EnqueueOptions = {}): Promise<Enqueued> {
     const { jobs, enqueuer } = this.#parts;
     const definition = await jobs.definitionOf(job);
@@ -184,8 +189,17 @@ export class Holdfast {
   }
 
   /**
-   * Runs the function while no other holds the lock of that name, in any process. The lease is renewed
-   * meanwhile; if it is lost, the signal aborts, and the call rejects once the function has ended.
+   * Sends a signal: a fact that runs wait for with `ctx.waitFor`. The first value of a name and key counts, for
+   * `signalRetention`; an equal repetition changes nothing. Once this has resolved, every run that waits for it gets it,
+   * whether it began to wait before or after.
+   */
+  signal(name: string, options: SignalOptions): Promise<SignalSent> {
+    return this.#parts.signals.send(name, options);
+  }
+
+  /**
+   * Runs the function under the lock of that name: no other process runs one under it at the same time. The lease is renewed
+   * meanwhile. If it is lost, the signal aborts, and the call rejects once the function has ended.
    */
   lock<Value>(
     name: string,
@@ -201,34 +215,42 @@ export class Holdfast {
   }
 
   /**
-   * One bounded pass, for places where nothing stays alive between two calls: fires what is due,
-   * takes back what silent holders left, then executes at most `limit` runs within `budget`.
-   * Safe to call at any time, from any number of processes at once; needs no `start`.
+   * Does one bounded pass, for platforms where no process stays alive between two calls: fires due ticks, reclaims runs of
+   * silent holders, then executes at most `limit` runs within `budget`. Safe to call at any time, from any number of processes
+   * at once; needs no `start`.
    */
   tick(options: TickOptions = {}): Promise<Ticked> {
     return this.#parts.lifecycle.tick(options);
   }
 
   /**
-   * Ends in good order: no new claims, unstarted runs handed back, `grace` for the running ones, then
-   * their signal aborts. What does not end then is abandoned: its lease runs out by itself, so that
-   * no second execution begins beside it. A second call does nothing.
+   * Executes one schedule if it is due and nobody executes it now, and returns how its run ended; otherwise says why not.
+   * Of simultaneous calls one executes it. Needs no `start`.
+   */
+  runIfDue(schedule: string, options: RunIfDueOptions = {}): Promise<RanIfDue> {
+    return this.#parts.lifecycle.runIfDue(schedule, options);
+  }
+
+  /**
+   * Stops the instance: it claims nothing more, hands back runs that have not started, gives running ones `grace`, and then
+   * aborts their signal. A run that does not end even then is abandoned: its lease expires by itself, so no second execution
+   * begins beside it. A second call does nothing.
    */
   stop(options: { readonly grace?: Duration } = {}): Promise<StopReport> {
     return this.#parts.lifecycle.stop(durationMs(options.grace ?? STOP_GRACE, "stop().grace"));
   }
 
   /**
-   * Calls back when something happens in this instance, with the facts. What a listener throws disturbs
-   * nothing and is reported once. Answers with how to stop listening.
+   * Calls the listener for each event of this instance, with its facts. An error of a listener disturbs nothing and is reported
+   * once. Returns a function that stops listening.
    */
   on<Name extends EventName>(event: Name, listener: Listener<Name>): () => void {
     return this.#context.bus.on(event, listener);
   }
 
   /**
-   * Does it as part of the trace that a W3C `traceparent` names, so that what it enqueues belongs there.
-   * Where no OpenTelemetry was given, or a trace is going on already, it is just done.
+   * Runs the function as part of the trace that a W3C `traceparent` names, so that its enqueues belong to that trace. Without
+   * OpenTelemetry, or inside an active trace, it only runs the function.
    */
   continueTrace<T>(traceparent: string | null, fn: () => T): T {
     const { tracing } = this.#context;
@@ -237,58 +259,58 @@ export class Holdfast {
 
   // ── operating ──────────────────────────────────────────────────────────────────────────────────
 
-  /** The verbs that change something, in this name: the audit trail keeps who asked and from where. */
+  /** Returns the verbs that change something, in the name of this actor: the audit trail keeps who called and from where. */
   as(actor: ActorOptions): Acting {
     return this.#parts.as(readActor(actor));
   }
 
   /**
-   * Stops everything: once this has resolved nothing fires and nothing is claimed, by any instance,
-   * remote worker or SQL function on this database. Runs that are running go on; ticks meanwhile are
-   * skipped and not caught up. Pausing again keeps the time, and the note if none is given.
+   * Pauses everything: once this has resolved, no instance, remote worker or SQL function on this database fires or claims
+   * anything. Running runs go on. Ticks during the pause are skipped and never run later. Pausing again keeps the time, and the
+   * note if none is given.
    */
   pause(options: PauseOptions = {}): Promise<Pause> {
     return this.#parts.own.pause(options);
   }
 
-  /** Lifts the pause of everything, and it alone: what was paused by itself stays so. Answers with it. */
+  /** Ends the pause of everything and returns it. Schedules and queues that were paused by themselves stay paused. */
   resume(options: { readonly by?: string } = {}): Promise<Pause | null> {
     return this.#parts.own.resume(options);
   }
 
-  /** The pause of everything that is on, or null. */
+  /** Returns the current pause of everything, or null. */
   async paused(): Promise<Pause | null> {
     return pauseOf(await this.#opened("paused"));
   }
 
-  /** Takes back now what silent or endless holders have; each run goes on by its own policy. */
+  /** Reclaims runs of silent or endless holders now; each run is retried or failed by its own policy. */
   cleanup(options: CleanupOptions = {}): Promise<CleanedUp> {
     return this.#parts.own.cleanup(options);
   }
 
-  /** Removes what is past its time, all of it; running instances do so each hour, a bounded amount. */
+  /** Removes everything past its retention. Running instances remove a bounded amount each hour. */
   prune(options: PruneOptions = {}): Promise<Pruned> {
     return this.#parts.maintenance.prune(options);
   }
 
-  /** Which promises the tables break, in one snapshot; on a healthy database none, whatever is going on. */
+  /** Checks which promises the tables break, in one snapshot. On a healthy database there are none, even under load. */
   check(options: CheckOptions = {}): Promise<CheckReport> {
     return this.#parts.maintenance.check(options);
   }
 
-  /** The same as a script for psql or sqlite3, whichever this database needs; nothing is connected. */
+  /** Returns the same checks as a script for psql or sqlite3, by the kind of the database; opens no connection. */
   checkScript(): string {
     return this.#parts.maintenance.checkScript();
   }
 
-  /** Mends what `check()` finds, where a rule can; tells first, and acts with `apply: true`. */
+  /** Repairs the damage that `check()` finds, where a rule can. Returns the plan; acts only with `apply: true`. */
   repair(options: RepairOptions = {}): Promise<RepairReport> {
     return this.#parts.maintenance.repair(options);
   }
 
   /**
-   * After a restored backup: raises every fence beyond any that was handed out, ends the leases and locks
-   * of holders that are gone, and tells what would fire and run next; acts with `apply: true`.
+   * Prepares a restored backup: raises fences beyond any that was handed out, ends leases and locks of holders that are gone,
+   * and reports what would fire and run next. Acts only with `apply: true`.
    */
   recover(options: RecoverOptions = {}): Promise<RecoverReport> {
     return this.#parts.maintenance.recover(options);
@@ -296,36 +318,36 @@ export class Holdfast {
 
   // ── reading ────────────────────────────────────────────────────────────────────────────────────
 
-  /** Every job that an instance announced, by name, as the newest one announced it. */
+  /** Lists every job that an instance announced, by name, as the newest instance announced it. */
   async jobs(): Promise<readonly AnnouncedJob[]> {
-    return (await (await this.#opened("jobs")).announcedJobs()).map(toAnnouncedJob);
+    return (await (await this.#opened("jobs")).jobs.list()).map(toAnnouncedJob);
   }
 
-  /** How runs ended since then: overall, by job, and by hour or day. */
+  /** Counts how runs ended: overall, by job, and by hour or day. */
   async stats(options: StatsOptions = {}): Promise<Stats> {
     const filter = readStats(options);
     return statsOf(await this.#opened("stats"), filter);
   }
 
-  /** What failed since then, equal errors of a job together, out of the newest failed runs. */
+  /** Groups the newest failed runs by job and equal error. */
   async errors(options: ErrorsOptions = {}): Promise<ErrorReport> {
     const since = readErrors(options);
     return errorsOf(await this.#opened("errors"), since);
   }
 
-  /** A few figures against thresholds: success rate, heartbeats, stale runs, the scheduler. */
+  /** Compares a few figures with thresholds: success rate, heartbeats, stale runs, the scheduler. */
   health(options: HealthOptions = {}): Promise<HealthReport> {
     return this.#parts.maintenance.health(options);
   }
 
-  /** What this process counted and what the database tells of the whole, as text for Prometheus. */
+  /** Returns the counts of this process and figures of the database, as text for Prometheus. */
   async metrics(options: MetricsOptions = {}): Promise<string> {
     const read = readMetrics(options);
     this.#parts.lazyStore.requireRunning("metrics");
     return this.#parts.metrics.text(read);
   }
 
-  /** How this instance is set up, for people to read; no secret is in it. */
+  /** Describes the configuration of this instance for people; contains no secret. */
   settings(): Settings {
     return settingsOf(this.#context, this.#parts.running);
   }

@@ -22,6 +22,7 @@ export { createReceiver, type Receiver, type ReceiverOptions } from "./client/re
 export { Holdfast } from "./holdfast.js";
 export type { Acting, ActorOptions } from "./instance/actor-api.js";
 export type { HoldfastOptions, StartOptions, WorkerOptions } from "./instance/config.js";
+export type { RanIfDue, RunIfDueOptions } from "./instance/run-if-due.js";
 export type { Ticked, TickOptions } from "./instance/tick-once.js";
 export { type AdvisoryResult, type AdvisoryTransaction, advisoryLock } from "./locks/advisory.js";
 export type { HeldLock, LockOptions, LockResult } from "./locks/locking.js";
@@ -33,14 +34,15 @@ export type {
   LockReleased,
   Locks,
 } from "./locks/locks.js";
-export type { LockCapabilities, LockProvider } from "./locks/provider.js";
 export { type RedisClient, type RedisLockOptions, redisLocks } from "./locks/redis.js";
 export type {
   LockAnswer,
+  LockCapabilities,
   LockFilter,
   LockGrant,
   LockHistoryFilter,
   LockHistoryRecord,
+  LockProvider,
   LockRecord,
   LockRequest,
   LockRevocation,
@@ -49,29 +51,37 @@ export type {
   LockTidied,
 } from "./locks/rules/lock.js";
 export type { Audit, AuditListOptions, AuditPage, AuditRecord } from "./operations/audit.js";
-export type { CheckOptions, CheckReport, CheckResult } from "./operations/check.js";
+export type {
+  CheckOptions,
+  CheckReport,
+  CheckResult,
+  RepairOptions,
+  RepairReport,
+  RepairStep,
+} from "./operations/check.js";
 export type { CleanedUp, CleanupOptions } from "./operations/cleanup.js";
 export type { HealthFigure, HealthOptions, HealthReport } from "./operations/health.js";
-export type { Instances } from "./operations/instances.js";
+export type {
+  Instance,
+  InstanceListOptions,
+  InstancePage,
+  Instances,
+} from "./operations/instances.js";
 export type { AccessKey, CreatedKey, KeyOptions, Keys } from "./operations/keys.js";
 export type { MetricsOptions } from "./operations/metrics.js";
+export type { Pause, PauseOptions } from "./operations/pause.js";
+export type { Queue, Queues } from "./operations/queues.js";
+export type { RecoverOptions, RecoverReport } from "./operations/recover.js";
+export type { Pruned, PruneOptions } from "./operations/retention.js";
 export type {
   ErrorGroup,
   ErrorReport,
   ErrorsOptions,
-  Instance,
-  InstanceListOptions,
-  InstancePage,
   SinceOption,
   Stats,
   StatsOptions,
   Totals,
-} from "./operations/overview.js";
-export type { Pause, PauseOptions } from "./operations/pause.js";
-export type { Queue, Queues } from "./operations/queues.js";
-export type { RecoverOptions, RecoverReport } from "./operations/recover.js";
-export type { RepairOptions, RepairReport, RepairStep } from "./operations/repair.js";
-export type { Pruned, PruneOptions } from "./operations/retention.js";
+} from "./operations/statistics.js";
 export type {
   HttpOptions,
   HttpOriginOptions,
@@ -89,7 +99,15 @@ export type { ProgressOptions } from "./runs/rules/progress.js";
 export type { RetryOptions } from "./runs/rules/retry.js";
 export type { Mode, OnLost, RunId, RunStatus } from "./runs/rules/run.js";
 export type { LogsOptions } from "./runs/rules/run-logs.js";
-export type { Batch, ChildListOptions, RunListOptions, Runs } from "./runs/runs.js";
+export type {
+  Batch,
+  ChildListOptions,
+  RetryRunOptions,
+  RunListOptions,
+  Runs,
+} from "./runs/runs.js";
+export type { SignalOptions, SignalSent } from "./runs/signals.js";
+export type { RunStep, RunStepOptions, RunStepPage } from "./runs/step-view.js";
 export type {
   ItemListOptions,
   ItemPage,
@@ -132,11 +150,13 @@ export type {
 } from "./schedules/view.js";
 export type { Duration } from "./shared/duration.js";
 export {
+  AlertAmbiguousError,
   AlertNotFoundError,
   BackfillRunningError,
   BatchRefusedError,
   CalendarInUseError,
   CancelledError,
+  ChildFailedError,
   ConfigurationError,
   DeliveryConflictError,
   DuplicateJobError,
@@ -145,6 +165,7 @@ export {
   InputInvalidError,
   InputNotJsonError,
   InputTooLargeError,
+  InstanceAmbiguousError,
   InstanceNotFoundError,
   InstanceTakenError,
   ItemConflictError,
@@ -160,6 +181,7 @@ export {
   OutcomeUnknownError,
   PermanentError,
   ResultConflictError,
+  ResultTooLargeError,
   RetryLater,
   RunAmbiguousError,
   RunCommittedError,
@@ -169,34 +191,50 @@ export {
   ScheduleChangedError,
   ScheduleNotFoundError,
   ShutdownError,
+  SignalConflictError,
+  SignalTakenError,
+  StepChangedError,
+  StepNameOpenError,
+  StepNestedError,
+  StepNotJsonError,
+  StepsTooManyError,
   StoppedError,
   StoreGoneError,
   StoreReadOnlyError,
   StoreUnavailableError,
   StoreUnsupportedError,
+  SuspendedError,
   TimeoutError,
   TxEndedError,
   TxMustBeSyncError,
   UnknownJobError,
+  WaitInStepError,
   WaitTimeoutError,
 } from "./shared/errors.js";
 export type { StoredError } from "./shared/failure.js";
 export type { StandardSchema } from "./shared/schema.js";
 export type { BatchAnswer, BatchError } from "./store/batches.js";
 export type { Database } from "./store/open.js";
-export type { PostgresTx } from "./store/postgres/transactor.js";
-export type { SqliteHandle } from "./store/sqlite/connection.js";
+export type { PostgresTx } from "./store/postgres/commits.js";
+export type { SqliteHandle } from "./store/sqlite/handle.js";
 export type { EventOf, Listener, OnError } from "./telemetry/bus.js";
 export type { EventName, Events, Logger } from "./telemetry/log.js";
 export type { OpenTelemetry, TelemetryOptions } from "./telemetry/tracing.js";
 export type {
   CommitOptions,
-  ItemOptions,
   TransactionHandle,
 } from "./worker/handler/commit.js";
 export type { RunContext } from "./worker/handler/context.js";
 export type { BatchCounts, BatchEntry, BatchOptions } from "./worker/handler/fan-out.js";
+export type { ItemOptions } from "./worker/handler/items.js";
 export type { RunLog, RunLogLine } from "./worker/handler/logs.js";
+export type {
+  CallOptions,
+  ReceivedSignal,
+  SleepOptions,
+  StepOptions,
+  WaitForOptions,
+} from "./worker/handler/steps.js";
 export type { AroundOptions, Middleware } from "./worker/hooks.js";
 export type { ConcurrencyOptions, RateOptions } from "./worker/rules/limits.js";
 export type { StopReport } from "./worker/worker.js";

@@ -82,7 +82,7 @@ function row({ call, answers, words }: Member): string {
   return `| ${cells.map((cell) => cell.replaceAll("|", "\\|")).join(" | ")} |`;
 }
 
-/** What is below a heading, up to the next one of its level or above. */
+/** The text below a heading, up to the next one of its level or above. */
 function section(page: string, heading: string, hashes = "### "): string {
   const from = page.indexOf(`\n${hashes}${heading}\n`);
   if (from < 0) return "";

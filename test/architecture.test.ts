@@ -32,3 +32,10 @@ test("every room of the source has its row", () => {
   const rows = PAGE.slice(PAGE.indexOf("## The rooms"), PAGE.indexOf("## Walk: enqueue"));
   expect(rooms.filter((room) => !rows.includes(`\`${room}\``))).toEqual([]);
 });
+
+test("every row of the table of changes names where to begin and a check", () => {
+  const from = PAGE.indexOf("| you want to change |");
+  const [, , ...rows] = PAGE.slice(from, PAGE.indexOf("\n\n", from)).split("\n");
+  expect(rows.length).toBeGreaterThan(10);
+  for (const line of rows) expect(line).toMatch(/^\| [^|]+ \| [^|]*`[^|]+ \| [^|]+ \|$/);
+});

@@ -4,8 +4,9 @@
 import { readFileSync } from "node:fs";
 import path from "node:path";
 import { expect, test } from "vitest";
-import { readPlace } from "../src/cli/serving.js";
-import { readSecrets } from "../src/http/secrets.js";
+import { readPlace } from "../src/cli/work.js";
+import { readSecrets } from "../src/http/credentials.js";
+import { readTrustedProxies } from "../src/http/origin.js";
 import {
   CONSTRUCTOR_OPTIONS,
   DEFAULT_DATABASE,
@@ -15,12 +16,12 @@ import {
   readStart,
   type StartOptions,
 } from "../src/instance/config.js";
-import { readConfigWithin } from "../src/instance/launch-overrides.js";
+import { readConfigWithin } from "../src/instance/context.js";
 
 const ROOT = path.resolve(import.meta.dirname, "..");
 const EXAMPLE = readFileSync(path.join(ROOT, ".env.example"), "utf8");
 
-/** What a setting is under these surroundings. */
+/** The value of a setting under this environment. */
 type Setting = {
   readonly of: (given: Given) => unknown;
   readonly fallback: unknown;
@@ -116,6 +117,11 @@ const SETTINGS: Readonly<Record<string, Setting>> = {
     fallback: 4780,
     env: ["8080", 8080],
     flag: [{ port: 9090 }, 9090],
+  },
+  HOLDFAST_TRUSTED_PROXIES: {
+    of: ({ env }) => readTrustedProxies(undefined, env).count,
+    fallback: 0,
+    env: ["10.0.0.0/8,127.0.0.1", 2],
   },
   HOLDFAST_TRIGGER_SECRET: secret("trigger"),
   HOLDFAST_ENQUEUE_SECRET: secret("enqueue"),

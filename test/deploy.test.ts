@@ -112,3 +112,19 @@ test("a release comes with a bill of materials", () => {
   expect(text).toContain("npm sbom --sbom-format cyclonedx --package-lock-only > sbom.cdx.json");
   expect(text).toMatch(/gh release create .* sbom\.cdx\.json/);
 });
+
+test("SECURITY.md states response times, supported versions and tenancy, and the production checklist names sslmode=verify-full", () => {
+  const document = (name: string) => readFileSync(path.join(DEPLOY, "..", name), "utf8");
+  const section = (text: string, title: string) =>
+    text.split(/^## /m).find((each) => each.startsWith(`${title}\n`)) ?? "";
+  const security = document("SECURITY.md");
+  const reporting = section(security, "Reporting");
+  expect(reporting).toMatch(/^\| somebody has read it .*\| \d+ working days \|$/m);
+  expect(reporting).toMatch(/^\| a release that mends what is critical or high \| \d+ days /m);
+  const versions = section(security, "Supported versions");
+  expect(versions).toMatch(/newest minor version/);
+  expect(versions).toMatch(/Node \d+\.\d+/);
+  expect(section(security, "Tenants")).toMatch(/One database .* belongs to one tenant/s);
+  const checklist = document("docs/guides/production.md");
+  expect(checklist).toMatch(/^\| `sslmode=verify-full` /m);
+});

@@ -1,5 +1,5 @@
-// What the documents and the files to copy name in passing is there: commands with their options, routes,
-// metrics. The pages of reference are compared word for word in docs.test.ts.
+// Checks that every command with its options, every route and every metric that the documents and the files to copy
+// mention exists. docs.test.ts compares the reference pages word for word.
 
 import { readdirSync, readFileSync } from "node:fs";
 import path from "node:path";
@@ -82,7 +82,7 @@ function commands(): Map<string, Set<string>> {
   );
 }
 
-/** What follows `holdfast` in blocks of a shell and in inline code. */
+/** The words after `holdfast` in blocks of a shell and in inline code. */
 function commandLines(text: string): string[] {
   const blocks = [...text.matchAll(/^```(?:sh|crontab|yaml)\n(.*?)^```$/gms)].flatMap(
     ([, block = ""]) => block.replaceAll("\\\n", " ").split("\n"),
@@ -97,7 +97,7 @@ function commandLines(text: string): string[] {
 }
 
 function parsed(line: string, known: Map<string, Set<string>>) {
-  // What comes after ` -- ` belongs to the program that is run, what is quoted to nobody.
+  // The words after ` -- ` belong to the program that is run; quoted text belongs to no command.
   const [own = ""] = line.replaceAll(/'[^']*'|"[^"]*"/g, "…").split(/ -- |[|>&;]/);
   const words = own
     .trim()

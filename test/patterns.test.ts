@@ -42,7 +42,7 @@ function spread(texts: readonly string[], max: number): readonly string[] {
   );
 }
 
-/** What is repeated, what comes before it and what after. */
+/** The repeated part, and the parts before and after it. */
 function* attacksOn({ alphabet, samples }: Pattern): Generator<(count: number) => string> {
   const starts = samples.flatMap((text) => [...text].map((_, at) => text.slice(0, at + 1)));
   const pieces = samples.flatMap((text) =>

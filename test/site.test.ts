@@ -1,16 +1,19 @@
-// The site is built from the documents themselves; here it is built once, and every link in it followed.
+// The pages that VitePress gets: each document at its place, every link and picture in it followed. VitePress itself
+// is run by scripts/site.mjs.
 
 import { existsSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
 import os from "node:os";
 import path from "node:path";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { buildSite } from "../scripts/site.mjs";
+import { slug, stageSite } from "../scripts/site/stage.mjs";
 
 const OUT = mkdtempSync(path.join(os.tmpdir(), "holdfast-site-"));
-let pages: { file: string; url: string }[] = [];
+const LINK = /!?\[(?:[^[\]]|\[[^\]]*\])*\]\(([^)\s]+)\)/g;
+const FENCED = /^ *(`{3,})[\s\S]*?^ *\1`*$/gm;
+let pages: { file: string; page: string }[] = [];
 
 beforeAll(() => {
-  pages = buildSite({ out: OUT });
+  pages = stageSite({ folder: OUT });
 });
 
 afterAll(() => rmSync(OUT, { recursive: true, force: true }));
@@ -27,50 +30,76 @@ test("every document that the index names is a page", () => {
 
 test("a link to a folder leads to its README, as on GitHub", () => {
   for (const name of ["market-studies", "report-schedules", "reconciliation"])
-    expect(read("systems.html")).toContain(`href="examples/${name}.html"`);
+    expect(read("internals/systems.md")).toContain(`(../examples/${name}.md)`);
 });
 
 test("no two documents are one page", () => {
-  expect(new Set(pages.map(({ url }) => url)).size).toBe(pages.length);
+  expect(new Set(pages.map(({ page }) => page)).size).toBe(pages.length);
 });
 
-test("every link, picture, style and script of the site is there, and so is every place within a page", () => {
-  const ids = new Map(pages.map(({ url }) => [url, idsOf(read(url))]));
-  const broken = pages.flatMap(({ url }) =>
-    [...read(url).matchAll(/(?:href|src|srcset)="([^"]+)"/g)]
-      .map(([, target = ""]) => target.replaceAll("&amp;", "&"))
+test("every link and picture of the site is there, and so is every place within a page", () => {
+  const ids = new Map(pages.map(({ page }) => [page, idsOf(read(page))]));
+  const broken = pages.flatMap(({ page }) =>
+    [
+      ...read(page)
+        .replaceAll(FENCED, "")
+        .replaceAll(/`[^`\n]*`/g, "")
+        .matchAll(LINK),
+    ]
+      .map(([, target = ""]) => target)
       .filter((target) => !/^(https?|mailto):/.test(target))
-      .filter((target) => !leads(url, target, ids))
-      .map((target) => `${url}: ${target}`),
+      .filter((target) => !leads(page, target, ids))
+      .map((target) => `${page}: ${target}`),
   );
   expect(broken).toEqual([]);
 });
 
-test("a page carries no script and no style of its own, so that its policy can refuse them", () => {
-  const own = pages.filter(({ url }) => /<script>|<style|\sstyle="|\son\w+="/.test(read(url)));
-  expect(own).toEqual([]);
+test("the navigation leads to pages, and llms.txt to the plain text of each", () => {
+  const { sidebar } = JSON.parse(read(".vitepress/site.json")) as {
+    sidebar: { items: { link: string }[] }[];
+  };
+  const links = sidebar.flatMap(({ items }) => items.map(({ link }) => link));
+  expect(links.length).toBeGreaterThan(50);
+  expect(links.filter((link) => !existsSync(path.join(OUT, `${link}.md`)))).toEqual([]);
+  const named = [...read("public/llms.txt").matchAll(/^- \[.+?\]\((\S+?)\)/gm)].map(
+    ([, target = ""]) => target,
+  );
+  expect(named.filter((target) => !existsSync(path.join(OUT, "public", target)))).toEqual([]);
+  expect(new Set(named)).toEqual(new Set(pages.map(({ page }) => `/${page}`)));
 });
 
 test("a file that is no page is named without a link, or with one to where the source is", () => {
-  const named = '<a href="https://git.example/holdfast/src/worker/rules/lease.ts">';
-  expect(read("internals/lease-and-fence.html")).not.toContain("src/worker/rules/lease.ts");
-  const out = path.join(OUT, "with-source");
-  buildSite({ out, sourceUrl: "https://git.example/holdfast" });
-  const page = readFileSync(path.join(out, "internals/lease-and-fence.html"), "utf8");
+  const named = "(https://git.example/holdfast/blob/main/src/worker/rules/lease.ts)";
+  expect(read("internals/lease-and-fence.md")).not.toContain("src/worker/rules/lease.ts");
+  const folder = path.join(OUT, "with-address");
+  const address = {
+    source: "https://git.example/holdfast/blob/main",
+    edit: "https://git.example/holdfast/edit/main",
+  };
+  stageSite({ folder, address });
+  const page = readFileSync(path.join(folder, "internals/lease-and-fence.md"), "utf8");
   expect(page).toContain(named);
+  expect(page).toMatch(/^---\neditUrl: https:\/\/git\.example\/holdfast\/edit\/main\/docs\//);
 });
 
-function leads(url: string, target: string, ids: Map<string, Set<string>>): boolean {
+function leads(page: string, target: string, ids: Map<string, Set<string>>): boolean {
   const [file = "", hash] = target.split("#");
-  const to = file === "" ? url : path.posix.join(path.posix.dirname(url), file);
+  const to = file === "" ? page : path.posix.join(path.posix.dirname(page), file);
   if (!existsSync(path.join(OUT, to))) return false;
-  return hash === undefined || hash === "content" || (ids.get(to)?.has(hash) ?? false);
+  return hash === undefined || (ids.get(to)?.has(hash) ?? false);
 }
 
-function idsOf(html: string): Set<string> {
-  return new Set([...html.matchAll(/ id="([^"]+)"/g)].map(([, id = ""]) => id));
+function idsOf(text: string): Set<string> {
+  const ids = new Set<string>();
+  for (const [, heading = ""] of text.replaceAll(FENCED, "").matchAll(/^#{1,6} (.+)$/gm)) {
+    const id = slug(heading.replaceAll(/\[([^\]]*)\]\([^)]*\)/g, "$1"));
+    let unique = id;
+    for (let count = 1; ids.has(unique); count += 1) unique = `${id}-${count}`;
+    ids.add(unique);
+  }
+  return ids;
 }
 
-function read(url: string): string {
-  return readFileSync(path.join(OUT, url), "utf8");
+function read(page: string): string {
+  return readFileSync(path.join(OUT, page), "utf8");
 }

@@ -59,7 +59,7 @@ afterAll(() => rmSync(SCRATCH, { recursive: true, force: true }));
 test("every program in the documents compiles", () => {
   expect(SNIPPETS.length).toBeGreaterThan(50);
   const ended = spawnSync(program("tsc"), ["-p", SCRATCH], { cwd: ROOT, encoding: "utf8" });
-  // What is wrong in the source is for the stage of the types to say, under its own stricter options.
+  // The stage `types` reports mistakes in the source, under its own stricter options.
   const wrong = ended.stdout
     .split("\n")
     .filter((line) => line.startsWith(path.relative(ROOT, SCRATCH)) || line.startsWith("docs/"))
@@ -69,7 +69,7 @@ test("every program in the documents compiles", () => {
 });
 
 test("every program in the documents that says so runs to its end", async () => {
-  // That of README.md is run beside the examples, with the package as it was built.
+  // The snippet of README.md runs beside the examples, with the package as built.
   const runnable = SNIPPETS.filter(
     ({ marks, name }) => /\brun\b/.test(marks) && !/^README/.test(name),
   );

@@ -1,4 +1,4 @@
-// What the soak's verdict is made of, on figures that are known: it must notice whatever creeps.
+// Tests the verdict of the soak on known figures: it must notice every value that grows.
 
 import { describe, expect, test } from "vitest";
 import { spreadOf, verdictOf } from "../chaos/soak-verdict.mjs";

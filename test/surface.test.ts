@@ -1,4 +1,4 @@
-// What users' code depends on, name by name: a change here is a change of the contract, and is meant.
+// Lists the names that users' code depends on: a change here is a change of the contract, and must be meant.
 
 import { readFileSync } from "node:fs";
 import path from "node:path";

@@ -1,4 +1,4 @@
-// docs/systems.md: a row for each thing that the five documents ask for. No cell is empty, and every test that a row
+// docs/internals/systems.md: a row for each thing that the five documents ask for. No cell is empty, and every test that a row
 // names is there, word for word.
 
 import { existsSync, readFileSync } from "node:fs";
@@ -11,7 +11,9 @@ const DOCUMENTS = ["000", "001", "002", "003", "004"];
 type Row = { readonly asked: string; readonly met: string; readonly shown: string };
 type Named = { readonly file: string; readonly title: string };
 
-const sections = readFileSync(path.join(ROOT, "docs/systems.md"), "utf8").split(/^## /m).slice(1);
+const sections = readFileSync(path.join(ROOT, "docs/internals/systems.md"), "utf8")
+  .split(/^## /m)
+  .slice(1);
 
 function rowsOf(section: string): Row[] {
   const lines = section.split("\n").filter((line) => line.startsWith("|"));

@@ -52,6 +52,27 @@ test("SQL is written in src/store and src/testing alone", () => {
   ).toEqual([]);
 });
 
+test("every statement of a generator in src/store is handed over with yield*, or it would be lost", () => {
+  const store = PRODUCT.filter(({ name }) => name.startsWith("src/store/"));
+  const generators = new Set(
+    store.flatMap(({ text }) => [...text.matchAll(/function\* (\w+)/g)].map(([, name]) => name)),
+  );
+  const handsOver = (node: Node) =>
+    (node.type === "YieldExpression" && node.delegate === true) ||
+    ["ArrowFunctionExpression", "CallExpression", "ForOfStatement", "ReturnStatement"].includes(
+      node.type,
+    );
+  const isGenerator = (node: unknown) =>
+    isNode(node) && node.type === "CallExpression" && generators.has(dotted(node.callee) ?? "");
+  expect(generators).toContain("rows");
+  expect(
+    find(store, (node) => {
+      const children = Object.values(node).flat().filter(isGenerator);
+      return children.length > 0 && !handsOver(node) ? `${node.type} without yield*` : undefined;
+    }),
+  ).toEqual([]);
+});
+
 test("nothing is typed any, exported by default or exported wholesale", () => {
   const banned = ["TSAnyKeyword", "ExportDefaultDeclaration", "ExportAllDeclaration"];
   expect(find([...SRC, ...PAGE], ({ type }) => (banned.includes(type) ? type : undefined))).toEqual(

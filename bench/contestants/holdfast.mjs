@@ -38,7 +38,7 @@ export async function open({ url, synchronous, lease }) {
       await holdfast.stop();
     },
 
-    /** A claim as a worker elsewhere makes it; how many it got. */
+    /** A claim as a remote worker makes it; how many it got. */
     async claim(limit) {
       const asked = { instance: `bench-${process.pid}`, jobs: [JOB], limit };
       return (await holdfast.remote.claim(asked)).length;
@@ -53,6 +53,8 @@ export async function open({ url, synchronous, lease }) {
       const values = {
         jobs: [JOB],
         queues: null,
+        apart: [],
+        isNamed: false,
         suspect: false,
         limit: CLAIMED,
         low: FROM_THE_START,

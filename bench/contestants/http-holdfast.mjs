@@ -1,6 +1,6 @@
 // Holdfast's own server: a run enqueued, and a tick on a database where nothing is due, by HTTP with a secret each.
 
-import { createAnswerer } from "../../build/http/handler.js";
+import { createHttpHandler } from "../../build/http/handler.js";
 import { serve } from "../../build/http/server.js";
 import { Holdfast } from "../../build/index.js";
 
@@ -12,8 +12,8 @@ export async function open({ url }) {
   holdfast.job("letter", { run: () => undefined });
   // Announces the job; neither fires nor claims beside what is measured.
   await holdfast.start({ scheduler: false, worker: false });
-  const answerer = createAnswerer(holdfast, { secrets: { enqueue: secret, trigger: secret } });
-  const served = await serve({ answerer, host: "127.0.0.1", port: 0 });
+  const handler = createHttpHandler(holdfast, { secrets: { enqueue: secret, trigger: secret } });
+  const served = await serve({ handler, host: "127.0.0.1", port: 0 });
   return {
     url: served.url,
     calls: {

@@ -3,7 +3,7 @@
 
 import { DatabaseSync } from "@photostructure/sqlite";
 import { Holdfast } from "../../build/index.js";
-import { POLL } from "../../build/store/postgres/sql/poll.js";
+import { POLL } from "../../build/store/postgres/poll.js";
 import { numbered } from "../../build/store/sql/template.js";
 import { postgresWatch } from "./commit-times.mjs";
 import { copySchedule, putBack } from "./schedule-copies.mjs";

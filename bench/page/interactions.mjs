@@ -1,5 +1,5 @@
-// What people do on the list of runs, each with how the page shows that it is done. `ready` goes before and is
-// not timed; `isThere` is asked in the page.
+// Lists the actions of people on the list of runs, each with the sign by which the page shows that it is done. `ready` runs
+// before and is not timed; `isThere` runs in the page.
 
 const FULL = 10;
 const shows = (test) => `(() => { const rows = shownRuns(); return ${test}; })()`;

@@ -28,7 +28,7 @@ export function stopwatch() {
     });
   };
 
-  /** What the list shows on the screen. */
+  /** The runs that the list shows on the screen. */
   window.shownRuns = () =>
     [...document.querySelectorAll("[data-run]")]
       .filter((row) => {

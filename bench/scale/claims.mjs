@@ -1,5 +1,5 @@
-// What a claim costs beside ever more runs that wait, or that have ended. On PostgreSQL the buffers that the statements
-// touch (pg_stat_statements); on SQLite the pages that a process with an empty cache reads from the file.
+// Measures the cost of a claim beside more and more runs that wait, or that have ended: on PostgreSQL the buffers that the
+// statements touch (pg_stat_statements), on SQLite the pages that a process with an empty cache reads from the file.
 
 import { spawnSync } from "node:child_process";
 import path from "node:path";
@@ -118,6 +118,8 @@ function statement(template, more) {
   const values = {
     jobs: [JOB],
     queues: null,
+    apart: [],
+    isNamed: false,
     suspect: false,
     low: FROM_THE_START,
     holder: 1,

@@ -5,12 +5,12 @@ import { DatabaseSync } from "@photostructure/sqlite";
 import pg from "pg";
 import { Holdfast } from "../../build/index.js";
 import { dayOf } from "../../build/store/postgres/days.js";
-import { PARTITIONED } from "../../build/store/postgres/schema/schema.js";
 import { makeFirstDay } from "../../build/store/postgres/sql/days.js";
+import { PARTITIONED } from "../../build/store/schema/schema.js";
 import { fillIn } from "../../build/store/sql/template.js";
 
 export const JOB = "noop";
-/** What the measurement itself claims and settles. */
+/** The runs that the measurement itself claims and settles. */
 const OWN = 3000;
 const A_DAY_MS = 86_400_000;
 export const HISTORY_DAYS = 30;

@@ -1,5 +1,5 @@
-// What an instance costs that has nothing to do: statements, processor time and memory, on both databases, beside a
-// Node that has loaded nothing. Each in a process of its own.
+// Measures an idle instance: statements, processor time and memory, on both databases, beside a Node that has loaded
+// nothing. Each runs in a process of its own.
 
 import { spawn } from "node:child_process";
 import path from "node:path";

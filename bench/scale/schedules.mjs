@@ -1,5 +1,5 @@
-// What schedules cost: an idle instance and one poll of it beside ever more schedules that are not due, and what it takes
-// to fire a thousand of them. On PostgreSQL statements and buffers are counted; on SQLite CPU time.
+// Measures the cost of schedules: an idle instance and one poll of it beside more and more schedules that are not due, and
+// the firing of a thousand of them. Counts statements and buffers on PostgreSQL, and CPU time on SQLite.
 
 import { setTimeout as pause } from "node:timers/promises";
 import { contestantNamed } from "../contestants.mjs";

@@ -1,5 +1,5 @@
-// What the statements of others in a database have touched since they were last forgotten, by pg_stat_statements: all of
-// a statement, also what it writes after its answer is known. Texts with the mark are the benchmark's own.
+// Reads from pg_stat_statements what the statements of other sessions have touched since the last reset: the whole
+// statement, with its writes after the answer. Texts with the mark are the benchmark's own.
 
 export const MARK = "/* bench */";
 

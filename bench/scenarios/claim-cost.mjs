@@ -1,5 +1,5 @@
-// What one claim touches: buffers and index entries per claimed run, in databases of very different fullness.
-// The contestant hands over its own claim statement; it runs under EXPLAIN ANALYZE.
+// Measures one claim: buffers and index entries per claimed run, in databases of very different sizes. Each contestant
+// gives its own claim statement, which runs under EXPLAIN ANALYZE.
 
 import { withProcesses } from "../processes.mjs";
 import { buffersOf, explained } from "./explain.mjs";

@@ -1,5 +1,5 @@
-// What one statement touches, by EXPLAIN (ANALYZE, BUFFERS): run as its owner would run it (prepared, generic plan)
-// and rolled back. Counts, unlike times, are the same on a busy machine.
+// Measures what one statement touches, by EXPLAIN (ANALYZE, BUFFERS). It runs as its owner would run it (prepared, generic
+// plan) and is rolled back. Counts, unlike times, are the same on a busy machine.
 
 import pg from "pg";
 import pgUtils from "pg/lib/utils.js";

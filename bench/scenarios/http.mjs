@@ -1,5 +1,5 @@
-// What a call over HTTP costs: a run enqueued, and a tick with nothing due, by Holdfast's own server, beside a bare Hono
-// route that does one INSERT. One process serves, another one asks over 16 connections that stay open.
+// Measures a call over HTTP: an enqueue, and a tick with nothing due, on Holdfast's own server, beside a bare Hono route that
+// does one INSERT. One process serves, another one calls over 16 connections that stay open.
 
 import { withProcesses } from "../processes.mjs";
 

@@ -1,4 +1,4 @@
-// What schedules cost that are not due, and how soon one is in cadence that nobody has looked after.
+// Measures the cost of schedules that are not due, and how soon a schedule is back in cadence after a time without instances.
 
 import { setTimeout as pause } from "node:timers/promises";
 import { withProcesses } from "../processes.mjs";

@@ -62,7 +62,7 @@ export function AlertRow({ alert }: { readonly alert: Alert }) {
                     params,
                     body: {},
                   });
-                  return "Noted that somebody has seen it.";
+                  return "The alert is acknowledged.";
                 }}
               />
             ) : null}
@@ -74,7 +74,7 @@ export function AlertRow({ alert }: { readonly alert: Alert }) {
                   params,
                   body: { for: "1h" },
                 });
-                return "Nothing about it is sent for an hour.";
+                return "No message about it is sent for an hour.";
               }}
             />
             <ActionButton
@@ -82,7 +82,7 @@ export function AlertRow({ alert }: { readonly alert: Alert }) {
               isSmall
               confirm={{
                 title: "End this alert by hand?",
-                summary: "If its condition still holds, the next look opens another one.",
+                summary: "If its condition still holds, the next check opens a new alert.",
                 verb: "End it",
               }}
               act={async () => {

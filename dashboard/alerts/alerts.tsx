@@ -1,4 +1,4 @@
-// Alerts: what is wrong and wants somebody, with its evidence, who has seen it and who was told.
+// Alerts: each problem with its evidence, who acknowledged it, and its deliveries.
 
 import { useSearchParams } from "wouter";
 import { call } from "../api/call.js";
@@ -32,15 +32,14 @@ export function Alerts() {
     <>
       <PageHead
         title="Alerts"
-        lead="Opened when a condition begins to hold, ended when it does not any more."
+        lead="An alert opens when its condition begins, and is resolved when the condition ends."
         actions={
           mayChange ? (
             <ActionButton
               label="Send a test"
               confirm={{
                 title: "Send a test alert?",
-                summary:
-                  "Every destination of the instance that answers gets one message that says it is a test.",
+                summary: "Every destination of this instance gets one test message.",
                 verb: "Send it",
               }}
               act={async () => {

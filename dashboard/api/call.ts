@@ -2,7 +2,7 @@
 
 import type { AnswerOf, BodyOf, PlaceOf, QueryOf, RouteName } from "./wire.js";
 
-/** Where the handler is mounted; the page was told when it was served. */
+/** Where the handler is mounted; the server writes it into the page. */
 export const BASE_PATH =
   document.querySelector<HTMLMetaElement>('meta[name="holdfast-base"]')?.content ?? "";
 
@@ -62,7 +62,7 @@ export async function call<K extends RouteName>(
       : { body: JSON.stringify(options.body ?? {}) }),
   }).catch((error: unknown) => {
     if (options.signal?.aborted) throw error;
-    throw new Refused(0, "no_answer", "The server does not answer. Is it running?");
+    throw new Refused(0, "no_answer", "The server does not respond. Is it running?");
   });
   const answer = await response.json().catch(() => null);
   if (response.ok) return answer as AnswerOf<K>;
@@ -70,13 +70,13 @@ export async function call<K extends RouteName>(
 }
 
 function refusal(status: number, answer: unknown): Refused {
-  const told = (answer ?? {}) as Partial<Record<string, unknown>>;
+  const fields = (answer ?? {}) as Partial<Record<string, unknown>>;
   if (status === 401) for (const listener of unauthorized) listener();
   return new Refused(
     status,
-    String(told.error ?? "error"),
-    String(told.detail ?? `The server answered with status ${status}.`),
-    (told.problems as readonly Problem[] | undefined) ?? [],
-    told.requestId === undefined ? null : String(told.requestId),
+    String(fields.error ?? "error"),
+    String(fields.detail ?? `The server responded with status ${status}.`),
+    (fields.problems as readonly Problem[] | undefined) ?? [],
+    fields.requestId === undefined ? null : String(fields.requestId),
   );
 }

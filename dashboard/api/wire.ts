@@ -11,7 +11,7 @@ export type RouteName = keyof Routes;
 type Parsed<T> = T extends z.ZodType ? z.output<T> : never;
 
 export type AnswerOf<K extends RouteName> = Parsed<
-  Routes[K]["answers"][keyof Routes[K]["answers"]]
+  Routes[K]["responses"][keyof Routes[K]["responses"]]
 >;
 export type BodyOf<K extends RouteName> = Routes[K] extends { readonly body: infer B }
   ? B extends z.ZodType
@@ -29,6 +29,7 @@ export type Me = AnswerOf<"me">;
 export type Run = AnswerOf<"getRun">;
 export type RunStatus = Run["status"];
 export type Attempt = AnswerOf<"listAttempts">["attempts"][number];
+export type Step = AnswerOf<"listSteps">["steps"][number];
 export type Exchange = AnswerOf<"listExchanges">["exchanges"][number];
 export type LogLine = AnswerOf<"listLogs">["lines"][number];
 export type Schedule = AnswerOf<"getSchedule">;

@@ -53,10 +53,7 @@ export function Audit() {
   });
   return (
     <>
-      <PageHead
-        title="Audit"
-        lead="Every change that somebody asked for, with who, from where and why."
-      />
+      <PageHead title="Audit" lead="Every requested change: who, from where and why." />
       <div className="mb-3 flex flex-wrap gap-2">
         <label>
           <span className="sr-only">What was changed</span>
@@ -90,8 +87,8 @@ export function Audit() {
           <Waiting rows={6} />
         ) : entries.length === 0 ? (
           <Empty title="No entry">
-            Whoever pauses, edits, triggers, cancels, retries or releases something leaves an entry
-            here, from whatever place.
+            Every pause, edit, trigger, cancel, retry and release leaves an entry here, from
+            whatever place.
           </Empty>
         ) : (
           <ul {...still}>

@@ -22,7 +22,7 @@ export function Instances() {
     <>
       <PageHead
         title="Instances"
-        lead="Every Holdfast object that takes part. Any of them fires, claims and takes over."
+        lead="Every Holdfast object on this database. Each fires, claims and reclaims."
       />
       {pages.error ? <RefusalNote error={pages.error} retry={() => void pages.refetch()} /> : null}
       <div className="grid gap-4">

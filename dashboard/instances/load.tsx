@@ -4,7 +4,7 @@ import type { Instance } from "../api/wire.js";
 import { Meter } from "../shared/charts.js";
 import { durationText, numberText } from "../shared/format.js";
 
-/** From there on alerts speak of it, unless told otherwise. */
+/** From this value on alerts report it by default. */
 const SKEW_MS = 5_000;
 
 export function Load(props: { readonly instance: Instance; readonly most: number }) {

@@ -35,7 +35,7 @@ export function QuietButton({ instance }: { readonly instance: Instance }) {
           params,
           body: note === undefined ? {} : { note },
         });
-        return "It takes nothing new.";
+        return "It claims no new runs.";
       }}
     />
   );

@@ -9,7 +9,7 @@ export type Connection = "connecting" | "live" | "polling" | "lost";
 
 const GATHER_MS = 800;
 const POLL_MS = 4_000;
-/** A look now and then also while hints come: what another instance did may be told by nobody. */
+/** Polls now and then also while hints come, because no hint may report a change of another instance. */
 const SLOW_MS = 20_000;
 
 /** Which queries a hint concerns, by the first word of its type. */

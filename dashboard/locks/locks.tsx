@@ -88,7 +88,7 @@ function LockRow({ lock }: { readonly lock: Lock }) {
           isSmall
           confirm={{
             title: `Take the lock ${lock.name} from its holder?`,
-            summary: `${lock.holder} holds it under fence ${lock.fence}. Its signal aborts at its next renewal; until then it may still be at work. Whoever waits gets the lock with a larger fence.`,
+            summary: `${lock.holder} holds it under fence ${lock.fence}. Its signal aborts at its next renewal; until then it may still be active. The next waiter gets the lock with a larger fence.`,
             verb: "Take it",
             note: "Why? It is kept in the history.",
             isDangerous: true,
@@ -98,7 +98,7 @@ function LockRow({ lock }: { readonly lock: Lock }) {
               params: { name: lock.name },
               body: note === undefined ? {} : { note },
             });
-            return answer.released ? "Released." : "It was not held any more.";
+            return answer.released ? "Released." : "The lock was already free.";
           }}
         />
       ) : null}

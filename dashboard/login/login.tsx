@@ -17,13 +17,13 @@ export function Login() {
         {login === "secret" ? <SecretForm isMore={scopes.length > 0} /> : null}
         {login === "elsewhere" ? (
           <p className="mt-2 text-muted">
-            This server decides by itself who may look at it, and it does not know you. Sign in to
-            the application that it belongs to, then load this page again.
+            Your application decides who has access, and it did not recognize you. Sign in to the
+            application, then reload this page.
           </p>
         ) : null}
         {login === "none" ? (
           <p className="mt-2 text-muted">
-            No secret is set, so that nobody can look at this page. Set{" "}
+            No secret is set, so nobody has access to this page. Set{" "}
             <Code>HOLDFAST_READ_SECRET</Code> or <Code>HOLDFAST_ADMIN_SECRET</Code> and start again.
           </p>
         ) : null}
@@ -49,7 +49,7 @@ function SecretForm({ isMore }: { readonly isMore: boolean }) {
     >
       <p className="text-muted">
         {isMore
-          ? "You may not read what is here. A secret with the scope read or admin opens it."
+          ? "You have no access to this page. A secret with the scope read or admin opens it."
           : "A secret with the scope read shows everything; one with the scope admin may change it too."}
       </p>
       <label className="grid gap-1">
@@ -78,6 +78,6 @@ function SecretForm({ isMore }: { readonly isMore: boolean }) {
 function problemOf(error: unknown): string {
   const text = refusalText(error);
   return text.startsWith("A valid secret")
-    ? "This secret opens nothing. Look for spaces around it."
+    ? "This secret is not valid. Check for spaces around it."
     : text;
 }

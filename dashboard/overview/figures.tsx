@@ -79,7 +79,7 @@ export function Figures({ timeline }: { readonly timeline: Timeline | undefined 
       <Figure
         name="Lateness"
         value={late.max === null ? "–" : durationText(late.max)}
-        note={late.max === null ? "no tick in this time" : "latest tick of the time shown"}
+        note={late.max === null ? "no tick in this time" : "worst delay in this window"}
       >
         <Line label="How late ticks fired" points={late.points} className="stroke-late fill-late" />
       </Figure>

@@ -4,19 +4,21 @@ import { keepPreviousData, useQuery } from "@tanstack/react-query";
 import { useSearchParams } from "wouter";
 import { AlertsNow } from "../alerts/alerts-now.js";
 import { call } from "../api/call.js";
+import type { Timeline as TimelineData } from "../api/wire.js";
 import { Code, Empty, PageHead, Panel, Waiting } from "../shared/panel.js";
 import { RefusalNote } from "../shared/refusal.js";
 import { PauseAll } from "../shell/pause-all.js";
 import { Legend, Timeline } from "../timeline/timeline.js";
-import { RANGES, type Range, windowAt } from "../timeline/window.js";
+import { fittingRange, RANGES, type Range, windowAt } from "../timeline/window.js";
 import { Figures } from "./figures.js";
 import { InstancesNow } from "./instances-now.js";
 import { TopErrors } from "./top-errors.js";
 
 export function Overview() {
   const [search, setSearch] = useSearchParams();
-  const asked = search.get("range") ?? "6h";
-  const range: Range = asked in RANGES ? (asked as Range) : "6h";
+  const asked = search.get("range") ?? "";
+  const lately = useTimeline("6h");
+  const range: Range = asked in RANGES ? (asked as Range) : rangeOf(lately.data);
   const timeline = useTimeline(range);
   return (
     <>
@@ -31,7 +33,7 @@ export function Overview() {
             <div className="flex flex-wrap items-center gap-x-4 gap-y-1">
               <Legend />
               <label className="text-xs text-muted">
-                <span className="sr-only">Stretch of time</span>
+                <span className="sr-only">Time range</span>
                 <select
                   className="field min-h-7 py-0.5 text-xs"
                   value={range}
@@ -65,6 +67,14 @@ export function Overview() {
       </div>
     </>
   );
+}
+
+/** What fits the ticks of the last six hours. */
+function rangeOf(lately: TimelineData | undefined): Range {
+  if (lately === undefined || lately.schedules.length === 0) return "6h";
+  const nowMs = Date.parse(lately.now);
+  const ticks = lately.schedules.flatMap((row) => row.ticks);
+  return fittingRange(ticks.map(({ at }) => nowMs - Date.parse(at)));
 }
 
 function useTimeline(range: Range) {

@@ -25,7 +25,7 @@ export function Queues() {
     <>
       <PageHead
         title="Queues"
-        lead="A queue routes runs to workers. A paused one is not claimed from; what runs goes on."
+        lead="A queue routes runs to workers. No run of a paused queue is claimed; active runs go on."
       />
       {query.error ? <RefusalNote error={query.error} retry={() => void query.refetch()} /> : null}
       <Panel isFlush>
@@ -101,9 +101,9 @@ function QueueRow({ queue, most }: { readonly queue: Queue; readonly most: numbe
               isSmall
               confirm={{
                 title: `Pause the queue ${queue.name}?`,
-                summary: `Nothing is claimed from it until it is resumed; ${numberText(queue.ready + queue.waiting)} runs wait in it. What runs goes on.`,
+                summary: `No run of it is claimed until it is resumed; ${numberText(queue.ready + queue.waiting)} runs wait in it. Active runs go on.`,
                 verb: "Pause it",
-                note: "Why? It is shown to everybody who looks.",
+                note: "Why? Everybody can see this note.",
               }}
               act={async (note) => {
                 await call("pauseQueue", "POST /api/queues/{name}/pause", {
@@ -119,7 +119,7 @@ function QueueRow({ queue, most }: { readonly queue: Queue; readonly most: numbe
               isSmall
               act={async () => {
                 await call("resumeQueue", "POST /api/queues/{name}/resume", { params, body: {} });
-                return `The queue ${queue.name} is claimed from again.`;
+                return `The queue ${queue.name} is resumed.`;
               }}
             />
           )

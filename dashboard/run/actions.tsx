@@ -12,8 +12,8 @@ import { useMay } from "../shell/me.js";
 
 const CANCEL_WORDS: Readonly<Record<string, string>> = {
   cancelled: "Cancelled.",
-  requested: "It was told to stop.",
-  already_terminal: "It had ended by then.",
+  requested: "Its signal was aborted.",
+  already_terminal: "It had already ended.",
 };
 
 export function RunActions({ run }: { readonly run: Run }) {
@@ -22,7 +22,7 @@ export function RunActions({ run }: { readonly run: Run }) {
   const [isAgain, setAgain] = useState(false);
   const [, navigate] = useLocation();
   const params = { id: run.id };
-  // What runs elsewhere cannot be run from here.
+  // Work of another system cannot be started from here.
   const isReport = run.schedule !== null && run.job === `monitor:${run.schedule}`;
   const isLive = run.status === "pending" || run.status === "running";
   return (
@@ -35,12 +35,12 @@ export function RunActions({ run }: { readonly run: Run }) {
           confirm={{
             title: "Retry this run?",
             summary:
-              "It gets one attempt more, under a new fence, with the same input. Items that were done are not done again.",
+              "It gets one more attempt, under a new fence, with the same input. Done items are not repeated.",
             verb: "Retry",
           }}
           act={async () => {
             await call("retryRun", "POST /api/runs/{id}/retry", { params, body: {} });
-            return "It will be tried again.";
+            return "It will be retried.";
           }}
         />
       ) : null}
@@ -52,7 +52,7 @@ export function RunActions({ run }: { readonly run: Run }) {
             title: "Cancel this run?",
             summary:
               run.status === "running"
-                ? "Its signal aborts; a handler that does not obey loses its lease. What it did stays done."
+                ? "Its signal aborts; a handler that ignores it loses its lease. Effects of the run stay."
                 : "It never starts.",
             verb: "Cancel it",
             isDangerous: true,
@@ -73,7 +73,7 @@ export function RunActions({ run }: { readonly run: Run }) {
           confirm={{
             title: "Remove this run?",
             summary:
-              "The run goes with its attempts, items and log lines. Its tick stays in the ledger. This cannot be undone.",
+              "The run is deleted with its attempts, items and log lines. Its tick stays in the ledger. This cannot be undone.",
             verb: "Remove it",
             isDangerous: true,
           }}

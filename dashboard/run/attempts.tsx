@@ -26,6 +26,7 @@ const END_WORDS: Readonly<Record<string, string>> = {
   lost: "lost: its holder fell silent",
   handed_back: "handed back",
   later: "postponed by its handler",
+  suspended: "suspended until a wait ends",
   timeout: "ran out of time",
 };
 
@@ -110,7 +111,7 @@ function barsOf(run: Run, attempts: readonly Attempt[], now: number): readonly B
       fill:
         end === "completed"
           ? "fill-ok"
-          : isOpen || end === "handed_back" || end === "later"
+          : isOpen || end === "handed_back" || end === "later" || end === "suspended"
             ? "fill-skipped"
             : "fill-failed",
       holder: holder ?? "",

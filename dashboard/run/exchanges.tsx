@@ -1,4 +1,4 @@
-// Each time that a run was sent to a service elsewhere: what it answered, or why nobody did, and the call
+// Each time that a run was sent to a service: its response, or why there was none, and the call
 // by which it ended the run later.
 
 import { useQuery } from "@tanstack/react-query";

@@ -50,7 +50,7 @@ export function Logs({ run }: { readonly run: Run }) {
       isFlush
     >
       {lines !== null && lines.length === 0 ? (
-        <Empty title="Nothing was said">
+        <Empty title="No log lines">
           What a handler says with <Code>{"ctx.log.info(…)"}</Code> is kept with its run and shown
           here as it comes.
         </Empty>

@@ -16,7 +16,7 @@ export function Progress({ run }: { readonly run: Run }) {
       title="Progress"
       note={
         <>
-          told <Ago at={at} />
+          reported <Ago at={at} />
         </>
       }
     >

@@ -21,6 +21,7 @@ import { Exchanges } from "./exchanges.js";
 import { Items } from "./items.js";
 import { Logs } from "./logs.js";
 import { Progress } from "./progress.js";
+import { Steps } from "./steps.js";
 import { waitingWords } from "./waiting-words.js";
 
 export function RunPage({ id }: { readonly id: string }) {
@@ -70,6 +71,7 @@ export function RunPage({ id }: { readonly id: string }) {
         {run.error !== null && run.status !== "completed" ? (
           <ErrorView error={run.error} isFinal={run.status === "failed"} />
         ) : null}
+        <Steps run={run} />
         <Attempts run={run} />
         <Exchanges run={run} />
         <div className="grid gap-4 lg:grid-cols-2">

@@ -25,7 +25,7 @@ export function ChosenBar(props: {
         isDisabled={live.length === 0}
         confirm={{
           title: `Cancel ${plural(live.length, "run")}?`,
-          summary: `${summaryOf(live)} Those that wait never start; those that run are told to stop, and what they did stays done. A cancelled run can be retried.`,
+          summary: `${summaryOf(live)} Waiting runs never start. The signal of active runs aborts; their effects stay. You can retry a cancelled run.`,
           verb: "Cancel them",
           isDangerous: true,
         }}
@@ -33,7 +33,7 @@ export function ChosenBar(props: {
           const answers = await inParts(live, (ids) =>
             call("cancelRuns", "POST /api/runs/cancel", { body: { ids } }),
           );
-          return told(answers, "cancelled or told to stop");
+          return summarize(answers, "cancelled or stopping");
         }}
         onDone={clear}
       />
@@ -49,12 +49,12 @@ export function ChosenBar(props: {
           const answers = await inParts(failed, (ids) =>
             call("retryRuns", "POST /api/runs/retry", { body: { ids } }),
           );
-          return told(answers, "will be tried again");
+          return summarize(answers, "will be retried");
         }}
         onDone={clear}
       />
       <Button kind="quiet" onClick={all}>
-        Choose all that were read
+        Select all loaded
       </Button>
       <Button kind="quiet" onClick={clear}>
         Choose none
@@ -84,7 +84,7 @@ async function inParts(
 
 const DONE = ["cancelled", "requested", "pending"];
 
-function told(answers: readonly Answer[], done: string): string {
+function summarize(answers: readonly Answer[], done: string): string {
   const good = answers.filter(({ status }) => DONE.includes(String(status))).length;
   const rest = answers.length - good;
   return `${plural(good, "run")} ${done}${rest > 0 ? `; ${rest} stood otherwise by then and were left alone` : ""}.`;

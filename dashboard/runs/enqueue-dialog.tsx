@@ -55,7 +55,7 @@ export function EnqueueDialog(props: {
       });
     },
     onSuccess: ({ id, deduplicated }) => {
-      toast(deduplicated ? "A run with this key is there already; this is it." : "Enqueued.");
+      toast(deduplicated ? "A run with this key exists already; this is it." : "Enqueued.");
       void client.invalidateQueries();
       onClose();
       onDone(id);
@@ -96,7 +96,7 @@ export function EnqueueDialog(props: {
         <details>
           <summary className="text-xs text-muted">Key, delay, priority, tags</summary>
           <div className="mt-2 grid gap-3 sm:grid-cols-4">
-            <Field label="Key" hint="the same key: the same run">
+            <Field label="Key" hint="the same key gives the same run">
               <input
                 className="field"
                 value={key}
@@ -129,7 +129,7 @@ export function EnqueueDialog(props: {
         </details>
         {enqueue.error ? <RefusalNote error={enqueue.error} /> : null}
         <div className="flex justify-end gap-2">
-          <Button onClick={onClose}>Leave it</Button>
+          <Button onClick={onClose}>Cancel</Button>
           <Button type="submit" kind="main" disabled={enqueue.isPending || job === ""}>
             Enqueue
           </Button>

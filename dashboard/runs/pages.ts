@@ -15,7 +15,7 @@ export type RunPages = {
   readonly isReading: boolean;
   readonly error: unknown;
   readonly hasMore: boolean;
-  /** So many newer runs wait at the top. */
+  /** The number of newer runs that wait at the top. */
   readonly newer: number;
   readonly more: () => void;
   readonly showNewer: () => void;

@@ -76,7 +76,7 @@ export function Runs() {
             <Waiting rows={8} />
           ) : runs.length === 0 ? (
             isFiltered ? (
-              <Empty title="No run fits">Leave something out of the filter, or clear it.</Empty>
+              <Empty title="No run fits">Remove a part of the filter, or clear it.</Empty>
             ) : (
               <Empty title="No runs yet">
                 A run is made by a schedule, or by <Code>{"job.enqueue(input)"}</Code>

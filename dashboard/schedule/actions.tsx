@@ -28,7 +28,7 @@ export function ScheduleActions({ schedule }: { readonly schedule: Schedule }) {
           confirm={{
             title: `Check in for ${schedule.name}?`,
             summary:
-              "As if what it watches had said that it is done: the tick that waits is fired, and an open alert is resolved.",
+              "This counts as a check-in of the watched system: the waiting tick fires, and an open alert is resolved.",
             verb: "Check in",
           }}
           act={async () => checkedInWords(await ping(schedule.name))}
@@ -41,7 +41,7 @@ export function ScheduleActions({ schedule }: { readonly schedule: Schedule }) {
           </Button>
           <ActionButton
             label="Test"
-            title="A run of mode test: like any other, but it says so and does not count"
+            title="A run of mode test: like any other, but marked as a test and not counted"
             act={async () =>
               triggeredWords(
                 await call("trigger", "POST /api/schedules/{name}/trigger", {
@@ -72,9 +72,9 @@ export function ScheduleActions({ schedule }: { readonly schedule: Schedule }) {
               confirm={{
                 title: `Pause ${schedule.name}?`,
                 summary:
-                  "It fires nothing until it is resumed; its ticks are recorded as skipped and are not caught up. Runs that it has made go on.",
+                  "It fires nothing until it is resumed; its ticks are recorded as skipped and never run later. Its live runs go on.",
                 verb: "Pause it",
-                note: "Why? It is shown to everybody who looks.",
+                note: "Why? Everybody can see this note.",
               }}
               act={async (note) => {
                 await call("pauseSchedule", "POST /api/schedules/{name}/pause", {
@@ -93,7 +93,7 @@ export function ScheduleActions({ schedule }: { readonly schedule: Schedule }) {
             kind="danger"
             confirm={{
               title: `Delete ${schedule.name}?`,
-              summary: `It fires no more. Its runs and its ledger stay, and a schedule that is made again under this name never repeats a tick.${schedule.source === "code" ? " It is declared in code: the next start of that code makes it again." : ""}`,
+              summary: `It stops firing. Its runs and its ledger stay, and a new schedule with this name never repeats a tick.${schedule.source === "code" ? " It is declared in code: the next start of that code makes it again." : ""}`,
               verb: "Delete it",
               isDangerous: true,
             }}
@@ -133,18 +133,18 @@ function ping(monitor: string): Promise<AnswerOf<"ping">> {
 }
 
 function checkedInWords({ tick, paused, repeated }: AnswerOf<"ping">): string {
-  if (paused) return "Nothing is expected while it is paused, and nothing was kept.";
+  if (paused) return "The monitor is paused; the check-in was not recorded.";
   if (repeated) return "It had checked in already.";
-  return tick === null ? "Checked in, after its tick was judged." : "Checked in.";
+  return tick === null ? "Checked in late: its tick was already recorded." : "Checked in.";
 }
 
 export function triggeredWords(answer: AnswerOf<"trigger">): string {
   if ("runId" in answer) return "A run was made.";
   const words: Readonly<Record<string, string>> = {
-    locked: "Nothing was made: a run of this schedule is not over yet.",
-    paused: "Nothing was made: it is paused.",
-    not_due: "Nothing was made: no tick is due.",
-    schedule_read_error: "Nothing was made: the database cannot be read.",
+    locked: "No run was made: an earlier run of this schedule is live.",
+    paused: "No run was made: the schedule is paused.",
+    not_due: "No run was made: no tick is due.",
+    schedule_read_error: "No run was made: the database cannot be read.",
   };
   const held = answer.holder === null ? "" : ` It is held by ${answer.holder}.`;
   return `${words[answer.reason] ?? answer.reason}${held}`;

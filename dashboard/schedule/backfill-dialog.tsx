@@ -79,7 +79,7 @@ export function BackfillDialog({
         </label>
         {backfill.error ? <RefusalNote error={backfill.error} /> : null}
         <div className="flex justify-end gap-2">
-          <Button onClick={onClose}>Leave it</Button>
+          <Button onClick={onClose}>Cancel</Button>
           <Button type="submit" kind="main" disabled={backfill.isPending}>
             Backfill
           </Button>

@@ -40,7 +40,7 @@ export function Backfills({ schedule }: { readonly schedule: Schedule }) {
             </div>
             <Meter
               share={each.total === 0 ? 1 : (each.made + each.passed) / each.total}
-              label="Ticks that were looked at"
+              label="Checked ticks"
             />
             <p className="text-xs text-muted">
               {numberText(each.made)} runs made, {numberText(each.passed)} had one, of{" "}

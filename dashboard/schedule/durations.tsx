@@ -36,7 +36,7 @@ export function Durations({ schedule }: { readonly schedule: Schedule }) {
       {query.data === undefined ? (
         <Waiting />
       ) : done.length === 0 ? (
-        <p className="text-muted">No run of it has ended yet.</p>
+        <p className="text-muted">No run of this schedule has ended yet.</p>
       ) : (
         <>
           {/* Each bar leads to its run. */}

@@ -33,7 +33,7 @@ export function HistoryStrip(props: {
         <div className="flex flex-wrap items-center gap-x-4 gap-y-1">
           <Legend />
           <select
-            aria-label="Stretch of time"
+            aria-label="Time range"
             className="field min-h-7 w-auto py-0.5 text-xs"
             value={range}
             onChange={(event) => setRange(event.target.value as Range)}

@@ -38,7 +38,7 @@ export function NextTen({
       ) : ticks.length === 0 ? (
         <p className="text-muted">
           {schedule.every?.includes("..")
-            ? "The next tick of a drawn interval is known when the run before has ended."
+            ? "The next tick of a random interval is known when the last run has ended."
             : "No tick is left."}
         </p>
       ) : (

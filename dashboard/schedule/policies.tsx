@@ -7,15 +7,15 @@ import { Facts, Panel } from "../shared/panel.js";
 import { Time } from "../shared/time.js";
 
 const OVERLAP: Readonly<Record<string, string>> = {
-  skip: "A tick is skipped while the run before is not over.",
-  queue: "One run waits while the run before is not over; more are skipped.",
+  skip: "A tick is skipped while an earlier run is live.",
+  queue: "One run waits while an earlier run is live; more are skipped.",
   allow: "Runs may overlap.",
-  replace: "The run before is cancelled for the new one.",
+  replace: "The earlier run is cancelled for the new one.",
 };
 const MISSED: Readonly<Record<string, string>> = {
-  latest: "Of ticks that nobody fired, the newest is made up for",
-  all: "Ticks that nobody fired are caught up with, oldest first",
-  skip: "Ticks that nobody fired are not made up for",
+  latest: "After downtime, only the most recent missed run is executed",
+  all: "After downtime, missed runs are executed one after the other, oldest first",
+  skip: "After downtime, missed runs are not executed",
 };
 
 /** `{ above: 0.03, over: "1d" }` is "above 0.03, over 1d"; what is turned off is off. */
@@ -49,7 +49,7 @@ export function Policies({ schedule }: { readonly schedule: Schedule }) {
     ["Held until", schedule.heldUntil === null ? null : <Time key="h" at={schedule.heldUntil} />],
     [
       "Clocks",
-      dst === null ? null : `In a gap: ${dst.gap}. In an hour that comes twice: ${dst.overlap}.`,
+      dst === null ? null : `In a gap: ${dst.gap}. If an hour comes twice: ${dst.overlap}.`,
     ],
     ["From", schedule.from === null ? null : <Time key="f" at={schedule.from} style="full" />],
     ["Until", schedule.until === null ? null : <Time key="u" at={schedule.until} style="full" />],

@@ -67,7 +67,7 @@ export function SchedulePage({ name }: { readonly name: string }) {
             <span className="mt-1 flex flex-wrap items-center gap-x-2 text-xs">
               <Code>{expressionOf(schedule)}</Code>
               <span>
-                {schedule.monitor ? "monitor of what runs elsewhere:" : "runs"}{" "}
+                {schedule.monitor ? "monitor of another system:" : "runs"}{" "}
                 <Link href={`/runs?schedule=${encodeURIComponent(schedule.name)}`} className="link">
                   {schedule.monitor ? "its check-ins" : schedule.job}
                 </Link>

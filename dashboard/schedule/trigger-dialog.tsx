@@ -55,7 +55,7 @@ export function TriggerDialog({
         {mayChoose ? <JsonField label="Input" text={text} onChange={setText} rows={6} /> : null}
         {trigger.error ? <RefusalNote error={trigger.error} /> : null}
         <div className="flex justify-end gap-2">
-          <Button onClick={onClose}>Leave it</Button>
+          <Button onClick={onClose}>Cancel</Button>
           <Button
             type="submit"
             kind="main"

@@ -5,7 +5,7 @@ import type { BodyOf, Schedule } from "../api/wire.js";
 export type ScheduleDraft = {
   readonly name: string;
   readonly job: string;
-  /** Nothing runs here: something elsewhere checks in. */
+  /** No job runs: another system checks in. */
   readonly monitor: boolean;
   readonly kind: "cron" | "every" | "at";
   readonly cron: string;

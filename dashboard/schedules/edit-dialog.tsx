@@ -105,7 +105,7 @@ export function ScheduleDialog(props: {
               checked={draft.monitor}
               onChange={(event) => change({ monitor: event.target.checked })}
             />
-            A monitor: it runs elsewhere, and checks in here
+            A monitor: another system does the work and checks in here
           </label>
           <WhenFields draft={draft} change={change} />
           {draft.monitor ? (
@@ -118,7 +118,7 @@ export function ScheduleDialog(props: {
           )}
           {save.error ? <RefusalNote error={save.error} /> : null}
           <div className="flex justify-end gap-2">
-            <Button onClick={onClose}>Leave it</Button>
+            <Button onClick={onClose}>Cancel</Button>
             <Button type="submit" kind="main" disabled={save.isPending || body.problem !== null}>
               Save
             </Button>

@@ -57,7 +57,10 @@ export function WhenFields({ draft, change }: Props) {
       </div>
       <div className="grid gap-3 sm:grid-cols-2">
         {draft.kind === "cron" ? (
-          <Field label="Cron" hint="minute hour day month weekday; seconds first if there are six">
+          <Field
+            label="Cron"
+            hint="minute hour day month weekday; a sixth field in front is seconds"
+          >
             {text("cron", "0 2 * * *")}
           </Field>
         ) : null}
@@ -100,14 +103,14 @@ export function WhenFields({ draft, change }: Props) {
           </Field>
           {draft.kind === "cron" ? (
             <>
-              <Field label="In a gap of the clocks">
+              <Field label="If clocks skip the time">
                 <Choice
                   value={draft.gap}
                   choose={(gap) => change({ gap })}
                   options={["after", "skip"]}
                 />
               </Field>
-              <Field label="In an hour that comes twice">
+              <Field label="If an hour comes twice">
                 <Choice
                   value={draft.overlapClock}
                   choose={(overlapClock) => change({ overlapClock })}
@@ -146,7 +149,7 @@ export function PolicyFields({ draft, change }: Props) {
         Policies: overlap, missed ticks, failures, routing, alerts
       </summary>
       <div className="mt-2 grid gap-3 sm:grid-cols-2">
-        <Field label="While the run before is not over">
+        <Field label="While an earlier run is live">
           <select
             className="field"
             value={draft.overlap}
@@ -158,35 +161,35 @@ export function PolicyFields({ draft, change }: Props) {
             <option value="replace">cancel the old one</option>
           </select>
         </Field>
-        <Field label="Ticks that nobody fired in time">
+        <Field label="Missed ticks">
           <select
             className="field"
             value={draft.missed}
             onChange={(event) => change({ missed: event.target.value })}
           >
-            <option value="latest">fire the newest</option>
-            <option value="all">catch up with all</option>
+            <option value="latest">run only the most recent one</option>
+            <option value="all">run all, oldest first</option>
             <option value="skip">fire none</option>
           </select>
         </Field>
         {draft.missed === "skip" ? null : (
-          <Field label="Made up for within" hint="empty: however old">
+          <Field label="Only if missed by at most" hint="empty: any age">
             {text("within", "6h")}
           </Field>
         )}
         {draft.missed === "all" ? (
-          <Field label="At most so many">{text("limit", "100")}</Field>
+          <Field label="At most this many">{text("limit", "100")}</Field>
         ) : null}
         <Field label="After a failure wait" hint='empty: not; or a range such as "20m..40m"'>
           {text("afterFailure", "")}
         </Field>
-        <Field label="On time up to" hint="later is late">
+        <Field label="On time up to" hint="a later tick counts as late">
           {text("grace", "30s")}
         </Field>
-        <Field label="Queue" hint="empty: the job's own">
+        <Field label="Queue" hint="empty: the job's default">
           {text("queue", "")}
         </Field>
-        <Field label="Priority" hint="−100 to 100, empty: the job's own">
+        <Field label="Priority" hint="−100 to 100, empty: the job's default">
           {text("priority", "")}
         </Field>
         <Field label="Tags" hint="by comma">
@@ -202,7 +205,7 @@ function AlertsField({ draft, change }: Props) {
   return (
     <div className="sm:col-span-2">
       <JsonField
-        label="Alert rules of its own"
+        label="Alert rules for this schedule"
         hint='JSON such as {"stale": "30m", "silent": false}; false: no alerts; empty: the rules for everything'
         text={draft.alerts}
         onChange={(alerts) => change({ alerts })}

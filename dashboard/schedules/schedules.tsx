@@ -192,7 +192,7 @@ function ScheduleTable({
 
 /** What it runs; of a monitor nothing does here. */
 export function jobWords({ job, monitor }: Pick<Schedule, "job" | "monitor">): string {
-  return monitor ? "monitor: runs elsewhere" : job;
+  return monitor ? "monitor of another system" : job;
 }
 
 export function expressionOf({

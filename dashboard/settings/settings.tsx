@@ -35,7 +35,7 @@ export function Settings() {
     <>
       <PageHead
         title="Settings"
-        lead="How the instance that answers is set up. They are changed where they are set, not here."
+        lead="The settings of the instance that serves this page. Change them in its configuration."
       />
       {query.error ? <RefusalNote error={query.error} retry={() => void query.refetch()} /> : null}
       <div className="grid items-start gap-4 lg:grid-cols-[minmax(0,3fr)_minmax(0,2fr)]">

@@ -97,7 +97,9 @@ export function ActionButton(props: {
             )}
             {action.error ? <RefusalNote error={action.error} /> : null}
             <div className="flex justify-end gap-2">
-              <Button onClick={() => setAsking(false)}>Leave it</Button>
+              <Button onClick={() => setAsking(false)}>
+                {confirm.verb.startsWith("Cancel") ? "Back" : "Cancel"}
+              </Button>
               <Button
                 type="submit"
                 kind={confirm.isDangerous ? "danger" : "main"}

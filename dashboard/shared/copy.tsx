@@ -22,7 +22,7 @@ export function CopyButton({ text, what }: { readonly text: string; readonly wha
   );
 }
 
-/** Browsers give their clipboard to pages under https and on this machine; elsewhere only the old way is left. */
+/** Browsers give their clipboard to pages under https and on this machine; on other pages only the old way works. */
 async function copy(text: string): Promise<void> {
   if (navigator.clipboard) return navigator.clipboard.writeText(text);
   const area = document.createElement("textarea");

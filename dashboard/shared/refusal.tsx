@@ -24,7 +24,7 @@ export function RefusalNote({
         </ul>
       ) : null}
       <p className="mt-1 text-xs text-muted">
-        {requestId === null ? null : `In the log it has the request id ${requestId}.`}
+        {requestId === null ? null : `The log has details under the request id ${requestId}.`}
         {retry === undefined ? null : (
           <button type="button" className="link ml-2" onClick={retry}>
             Try again
@@ -45,7 +45,7 @@ function describe(error: unknown) {
     401: "You are not logged in",
     403: "You may not do this",
     404: "Not found",
-    409: "Somebody was faster, or it does not fit how things stand",
+    409: "It was changed in the meantime, or its state does not allow this",
     429: "Too many tries",
     503: "The database cannot be reached",
   };

@@ -66,7 +66,7 @@ export const REASON_WORDS: Readonly<Record<string, string>> = {
   after_failure: "held back after a failure",
   paused: "paused",
   nobody: "no instance was running",
-  too_old: "too old to be made up for",
+  too_old: "older than the limit for missed ticks",
   over_limit: "more than the limit to catch up",
   broken: "the schedule is broken",
   no_ping: "no check-in came",

@@ -5,7 +5,7 @@ import { useEffect, useRef, useState } from "react";
 
 const listeners = new Set<() => void>();
 
-/** Whoever has pressed something wants to see what came of it. */
+/** After a press, the user wants to see the result. */
 export function showAll(): void {
   for (const listener of listeners) listener();
 }

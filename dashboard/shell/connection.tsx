@@ -3,21 +3,21 @@
 import { useConnection } from "../live/live.js";
 
 const STATES = {
-  live: ["bg-ok", "Live", "Changes are shown as they happen."],
+  live: ["bg-ok", "Live", "Changes appear as they happen."],
   connecting: [
     "bg-late pulse",
     "Connecting",
-    "The stream of changes is being opened; until then the page asks again every few seconds.",
+    "Connecting to the event stream; until then the page polls every few seconds.",
   ],
   polling: [
     "bg-running",
     "Polling",
-    "No stream of changes is served here: the page asks again every few seconds.",
+    "This server has no event stream: the page polls every few seconds.",
   ],
   lost: [
     "bg-failed",
     "No connection",
-    "The server does not answer. What is shown may be old; the page goes on by itself when it is back.",
+    "The server does not respond. The data may be old; the page reconnects automatically.",
   ],
 } as const;
 

@@ -33,7 +33,7 @@ export function PausedLine() {
           isSmall
           act={async () => {
             await call("resumeAll", "POST /api/resume", { body: {} });
-            return "The pause of everything is lifted. Schedules and queues that were paused by themselves stay so.";
+            return "The global pause is lifted. Schedules and queues with their own pause stay paused.";
           }}
         />
       ) : null}
@@ -52,7 +52,7 @@ export function PauseAll() {
       confirm={{
         title: "Pause everything?",
         summary:
-          "No schedule fires and no run is claimed, on any instance, until it is resumed. What runs goes on to its end. Ticks meanwhile are recorded as skipped.",
+          "No schedule fires and no run is claimed, on any instance, until it is resumed. Active runs go on. Ticks during the pause are recorded as skipped.",
         verb: "Pause everything",
         note: "Why? It is shown on every page.",
         isDangerous: true,

@@ -22,6 +22,15 @@ export function windowAt(range: Range, nowMs: number): Window {
   return { fromMs: edgeMs - pastMs, toMs: edgeMs + aheadMs };
 }
 
+/**
+ * The range for a reader who has not chosen one, by the ages of the ticks of the last six hours: an hour while the history
+ * is younger than that, and a day where there are none.
+ */
+export function fittingRange(agesMs: readonly number[]): Range {
+  if (agesMs.length === 0) return "24h";
+  return Math.max(...agesMs) < RANGES["1h"].pastMs ? "1h" : "6h";
+}
+
 /** 0 at the left edge, 1 at the right one. */
 export function placeOf(atMs: number, { fromMs, toMs }: Window): number {
   return (atMs - fromMs) / (toMs - fromMs);

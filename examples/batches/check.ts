@@ -20,7 +20,7 @@ await holdfast.start();
 
 // The run itself is done as soon as its children are stored: partial success is an answer.
 const { id } = await start("2030-01-15");
-const night = await holdfast.runs.wait(id, { timeout: "30s" });
+const night = await holdfast.runs.wait(id, { timeout: "5m" });
 assert.equal(night.status, "completed");
 const answer = night.result as { scheduled: number; errors: { index: number; code: string }[] };
 assert.equal(answer.scheduled, 42);
@@ -33,9 +33,9 @@ assert.deepEqual(
 async function reported() {
   for (;;) {
     const [batch] = await holdfast.runs.batches(id);
-    if (batch?.then) return holdfast.runs.wait(batch.then, { timeout: "30s" });
+    if (batch?.then) return holdfast.runs.wait(batch.then, { timeout: "5m" });
     const { runs } = await holdfast.runs.children(id, { status: "running", limit: 1 });
-    if (runs[0]) await holdfast.runs.wait(runs[0].id, { timeout: "30s" });
+    if (runs[0]) await holdfast.runs.wait(runs[0].id, { timeout: "5m" });
     await new Promise((resolve) => setTimeout(resolve, 20));
   }
 }
@@ -52,7 +52,7 @@ assert.deepEqual(failed.map(({ error }) => error?.message).sort(), [
 // The ledgers are mended: all failed children together, one attempt more each.
 broken.clear();
 assert.deepEqual(await holdfast.runs.retryFailed(id), { retried: 2 });
-for (const run of failed) await holdfast.runs.wait(run.id, { timeout: "30s" });
+for (const run of failed) await holdfast.runs.wait(run.id, { timeout: "5m" });
 const [batch] = await holdfast.runs.batches(id);
 assert.deepEqual([batch?.completed, batch?.failed], [42, 0]);
 assert.equal(new Set(done).size, 42);

@@ -11,7 +11,7 @@ await holdfast.start();
 
 async function ended(enqueued: Promise<{ id: string }>) {
   const { id } = await enqueued;
-  const { status, attempt, result, error } = await holdfast.runs.wait(id, { timeout: "30s" });
+  const { status, attempt, result, error } = await holdfast.runs.wait(id, { timeout: "5m" });
   return { status, attempt, result, error: error?.message };
 }
 

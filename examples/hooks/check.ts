@@ -7,8 +7,8 @@ await holdfast.start();
 const good = await charge.enqueue({ account: "open" });
 const bad = await charge.enqueue({ account: "closed" }, { tags: ["eu"] });
 const [paid, refused] = await Promise.all([
-  holdfast.runs.wait(good.id, { timeout: "30s" }),
-  holdfast.runs.wait(bad.id, { timeout: "30s" }),
+  holdfast.runs.wait(good.id, { timeout: "5m" }),
+  holdfast.runs.wait(bad.id, { timeout: "5m" }),
 ]);
 assert.deepEqual(paid.result, { receipt: good.id });
 assert.equal(refused.status, "failed");

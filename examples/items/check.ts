@@ -14,7 +14,7 @@ await holdfast.start();
 
 async function outcome(markets: string[], isStrict: boolean) {
   const { id } = await study.enqueue({ markets, isStrict });
-  return holdfast.runs.wait(id, { timeout: "30s" });
+  return holdfast.runs.wait(id, { timeout: "5m" });
 }
 
 // One failure is recorded: the run is completed, in part.

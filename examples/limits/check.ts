@@ -34,12 +34,12 @@ for (let file = 0; file < 12; file += 1)
 const first = await holdfast.runs.get(imports[0]?.id ?? "");
 assert.equal(first?.waitingFor?.reason, "paused_queue");
 await holdfast.queues.resume("default");
-for (const { id } of imports) await holdfast.runs.wait(id, { timeout: "60s" });
+for (const { id } of imports) await holdfast.runs.wait(id, { timeout: "5m" });
 assert.equal(most, 2);
 
 // Twenty-five mails at ten a second take more than two seconds.
 const sent = await Promise.all(Array.from({ length: 25 }, (_, n) => shop.mail(`user-${n}`)));
-for (const { id } of sent) await holdfast.runs.wait(id, { timeout: "60s" });
+for (const { id } of sent) await holdfast.runs.wait(id, { timeout: "5m" });
 assert.equal(mails.length, 25);
 
 // Five changes, one index.
@@ -48,7 +48,7 @@ for (let change = 0; change < 5; change += 1) {
   assert.equal(deduplicated, change > 0);
 }
 const last = await shop.changed("shoe");
-await holdfast.runs.wait(last.id, { timeout: "60s" });
+await holdfast.runs.wait(last.id, { timeout: "5m" });
 assert.deepEqual(indexed, ["shoe"]);
 
 // Asked three times, reminded once.

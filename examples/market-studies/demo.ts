@@ -1,4 +1,4 @@
-// What is around Holdfast in `npm start`, in a process of its own: the markets with their moods, the worker
+// What is around Holdfast in `npm run example market-studies`, in a process of its own: the markets with their moods, the worker
 // service, an outside cron that calls every second, and people who ask for studies. Now and then the
 // worker service is killed, to see what becomes of its runs. Ends when whoever started it is gone.
 

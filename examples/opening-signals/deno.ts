@@ -2,7 +2,7 @@
 // deno run -A --unstable-sloppy-imports --import-map=import_map.json deno.ts
 
 import { Holdfast } from "holdfast";
-import { openDatabase } from "../shared/database.js";
+import { migrate, openDatabase } from "../shared/database.js";
 import { refreshFunction } from "./edge.js";
 import { openingSignals } from "./signals.js";
 
@@ -16,9 +16,12 @@ declare const Deno: {
 };
 
 const db = await openDatabase(String(Deno.env.get("DATABASE_URL")));
+await migrate(db, new URL("migrations", import.meta.url).pathname);
 const schema = Deno.env.get("HOLDFAST_SCHEMA");
 const holdfast = new Holdfast({ database: db.handle, ...(schema && { schema }) });
 openingSignals(holdfast, { db, sourceUrl: String(Deno.env.get("SOURCE_URL")) });
+// Makes the tables before the first call, which has a few seconds to decide.
+await holdfast.schedules.list();
 const server = Deno.serve(
   {
     port: Number(Deno.env.get("PORT") ?? 8000),

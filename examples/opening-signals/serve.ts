@@ -16,6 +16,8 @@ const here = path.dirname(fileURLToPath(import.meta.url));
 const secret = process.env.REFRESH_SECRET || "the-cron-s-own-secret";
 const port = Number(process.env.PORT || 4790);
 
+// Also says why a call did nothing; the default is "warn".
+process.env.HOLDFAST_LOG_LEVEL ||= "info";
 const source = await startSource();
 const db = await openDatabase(process.env.DATABASE_URL || "sqlite:.holdfast/opening-signals.db");
 await migrate(db, path.join(here, "migrations"));

@@ -20,6 +20,7 @@ export function openingSignals(
 ) {
   const refresh = holdfast.job(REFRESH, {
     lease: "5m",
+    timeout: "5m",
     async run(_: unknown, ctx) {
       const signals = await fetchSignals(sourceUrl, ctx.signal);
       const statements = signals.map(
@@ -34,17 +35,13 @@ export function openingSignals(
   return { refresh };
 }
 
-/**
- * A source that fails is asked again by the schedule, after its own pause; only what a crash cut short is
- * tried again before.
- */
+/** A source that fails or hangs is asked again by the schedule, after its own pause (`PermanentError`). */
 async function fetchSignals(url: string, signal: AbortSignal): Promise<Signal[]> {
   try {
     const response = await fetch(url, { signal });
     if (!response.ok) throw new Error(`the source answered ${response.status}`);
     return ((await response.json()) as { signals: Signal[] }).signals;
   } catch (error) {
-    signal.throwIfAborted();
     throw new PermanentError(`no signals: ${(error as Error).message}`, { cause: error });
   }
 }

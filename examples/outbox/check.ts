@@ -15,7 +15,7 @@ await holdfast.start();
 const { id } = order({ id: "1042", mail: "ada@example.org", cents: 1900 });
 assert.throws(() => order({ id: "1043", mail: "bob@example.org", cents: 0 }), /costs nothing/);
 
-const run = await holdfast.runs.wait(id, { timeout: "30s" });
+const run = await holdfast.runs.wait(id, { timeout: "5m" });
 assert.equal(run.status, "completed");
 // The order that was rolled back left nothing: no row, no run, no mail.
 const orders = handle.prepare("select id from orders").all({}) as { id: string }[];

@@ -19,7 +19,7 @@ await holdfast.start();
 
 async function outcome(order: string) {
   const { id } = await pay(order, 1900);
-  const { status, attempt, result, error } = await holdfast.runs.wait(id, { timeout: "30s" });
+  const { status, attempt, result, error } = await holdfast.runs.wait(id, { timeout: "5m" });
   return { status, attempt, result, error: error?.code };
 }
 

@@ -2,17 +2,22 @@
 
 import { Holdfast } from "holdfast";
 
-const holdfast = new Holdfast({ database: "sqlite:.holdfast/quickstart.db" });
+const holdfast = new Holdfast({ database: "sqlite:hello.db" });
 
-const welcome = holdfast.job("welcome", {
-  async run(input: { name: string }, ctx) {
-    return `Hello ${input.name}, this is attempt ${ctx.attempt}.`;
+const greet = holdfast.job("greet", {
+  async run(name, ctx) {
+    return `Hello ${name}, this is attempt ${ctx.attempt}.`;
   },
 });
-holdfast.schedule("every-morning", welcome, { cron: "0 9 * * *", input: { name: "all" } });
+holdfast.schedule("every-morning", greet, {
+  cron: "0 9 * * *",
+  timezone: "Europe/Paris",
+  missed: { run: "latest", within: "1h" },
+  input: "everyone",
+});
 
 await holdfast.start();
-const { id } = await welcome.enqueue({ name: "Ada" }, { key: "welcome-ada" });
+const { id } = await greet.enqueue("Ada", { key: "greet-ada" });
 const run = await holdfast.runs.wait(id, { timeout: "30s" });
 console.log(run.status, run.result);
 await holdfast.stop();

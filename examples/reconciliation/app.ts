@@ -7,7 +7,12 @@ import { holdfastFastify } from "holdfast/fastify";
 import type pg from "pg";
 import type { AppDatabase } from "../shared/database.js";
 import type { Config } from "./config.js";
-import { type Chain, defineReconciliation } from "./reconciliation.js";
+import {
+  type Chain,
+  defineReconciliation,
+  RECONCILE_ADDRESS,
+  SCHEDULE_PARTIAL,
+} from "./reconciliation.js";
 
 export async function buildApp(
   config: Config,
@@ -28,11 +33,16 @@ export async function buildApp(
     cron: config.scheduler.cron,
     ...(number !== null && { sharedLock: { pool: db.handle as unknown as pg.Pool, number } }),
   });
+  // The scheduler makes the night's runs itself, which takes seconds; workers, here or elsewhere, do them.
+  const jobs = [
+    ...(config.scheduler.isEnabled ? [SCHEDULE_PARTIAL] : []),
+    ...(config.worker.isEnabled ? [RECONCILE_ADDRESS] : []),
+  ];
   await app.register(holdfastFastify, {
     prefix: "/holdfast",
     holdfast,
     secrets,
-    start: { scheduler: config.scheduler.isEnabled, worker: config.worker.isEnabled },
+    start: { scheduler: config.scheduler.isEnabled, worker: jobs.length > 0 && { jobs } },
   });
   app.get("/reconciliations", () =>
     db.query("select * from reconciliations order by day desc, address limit 100"),

@@ -17,8 +17,17 @@ export function readConfig(env: Readonly<Record<string, string | undefined>>): C
       throw new Error(`${name} must be "true" or "false", but is "${value}"`);
     return value === "true";
   };
+  const databaseUrl = env.DATABASE_URL || "sqlite:.holdfast/reconciliation.db";
+  const sharedLock = env.RECONCILIATION_SHARED_LOCK ? Number(env.RECONCILIATION_SHARED_LOCK) : null;
+  if (sharedLock !== null && !Number.isSafeInteger(sharedLock))
+    throw new Error("RECONCILIATION_SHARED_LOCK must be a whole number such as 738523901");
+  if (sharedLock !== null && databaseUrl.startsWith("sqlite:"))
+    throw new Error(
+      "RECONCILIATION_SHARED_LOCK is an advisory lock of PostgreSQL, but DATABASE_URL is a SQLite file: " +
+        "give it a postgres:// address, or leave the lock out",
+    );
   return {
-    databaseUrl: env.DATABASE_URL || "sqlite:.holdfast/reconciliation.db",
+    databaseUrl,
     port: Number(env.PORT || 4791),
     scheduler: {
       isEnabled: isOn("RECONCILIATION_SCHEDULER_ENABLED"),
@@ -28,6 +37,6 @@ export function readConfig(env: Readonly<Record<string, string | undefined>>): C
       isEnabled: isOn("RECONCILIATION_WORKER_ENABLED"),
       pollMs: Number(env.RECONCILIATION_POLLING_INTERVAL_MS || 5_000),
     },
-    sharedLock: env.RECONCILIATION_SHARED_LOCK ? Number(env.RECONCILIATION_SHARED_LOCK) : null,
+    sharedLock,
   };
 }

@@ -7,6 +7,8 @@ import type { AppDatabase } from "../shared/database.js";
 import { type SharedLock, whileNobodyElse } from "./shared-lock.js";
 
 export const NIGHTLY = "nightly-reconciliation";
+export const SCHEDULE_PARTIAL = "schedule-partial-reconciliation";
+export const RECONCILE_ADDRESS = "reconcile-address";
 
 /** One second, two, four; never more than thirty. */
 const RETRY = { attempts: 4, delay: "1s", factor: 2, max: "30s", jitter: 0 } as const;
@@ -21,7 +23,12 @@ const addressInput = z.object({
 export type Chain = { balanceOf(address: string): Promise<number> };
 
 export type Scheduled =
-  | { readonly scheduled: number; readonly errors: number; readonly lockAcquired: true }
+  | {
+      readonly scheduled: number;
+      readonly errors: number;
+      readonly durationMs: number;
+      readonly lockAcquired: true;
+    }
   | { readonly skipped: true; readonly reason: "locked"; readonly lockAcquired: false };
 
 export function defineReconciliation(
@@ -35,7 +42,7 @@ export function defineReconciliation(
 ) {
   const { db, chain, cron, sharedLock } = options;
 
-  const reconcileAddress = holdfast.job("reconcile-address", {
+  const reconcileAddress = holdfast.job(RECONCILE_ADDRESS, {
     input: addressInput,
     retry: RETRY,
     async run({ address, mode, day }, ctx) {
@@ -62,9 +69,11 @@ export function defineReconciliation(
     },
   });
 
-  const schedulePartial = holdfast.job("schedule-partial-reconciliation", {
+  const schedulePartial = holdfast.job(SCHEDULE_PARTIAL, {
     retry: RETRY,
     async run(_: unknown, ctx): Promise<Scheduled> {
+      const startedMs = performance.now();
+      const durationMs = () => Math.round(performance.now() - startedMs);
       const makeJobs = async (): Promise<Scheduled> => {
         const rows = await db.query("select address from monitored_addresses order by address");
         const day = (ctx.nominalAt ?? new Date()).toISOString().slice(0, 10);
@@ -72,13 +81,16 @@ export function defineReconciliation(
           rows.map(({ address }) => ({
             job: reconcileAddress,
             input: { address: String(address), mode: "partial" as const, day },
+            // Every line about the run names it.
+            tags: [String(address)],
           })),
         );
         for (const { index, code, message } of errors) {
           const { address } = rows[index] ?? {};
           ctx.log.error({ address, code, message }, "address could not be scheduled");
         }
-        const facts = { scheduled, errors: errors.length, lockAcquired: true as const };
+        const counts = { scheduled, errors: errors.length, durationMs: durationMs() };
+        const facts = { ...counts, lockAcquired: true as const };
         if (errors.length > 0) ctx.log.warn(facts, "reconciliation scheduled, in part");
         else ctx.log.info(facts, "reconciliation scheduled");
         return facts;
@@ -86,7 +98,8 @@ export function defineReconciliation(
       const done = sharedLock ? await whileNobodyElse(sharedLock, makeJobs) : await makeJobs();
       if (done !== null) return done;
       // Expected, and no reason to try again: the other one does the work.
-      ctx.log.info({ lockAcquired: false }, "another application is at it, nothing was scheduled");
+      const facts = { durationMs: durationMs(), lockAcquired: false };
+      ctx.log.info(facts, "another application is at it, nothing was scheduled");
       return { skipped: true, reason: "locked", lockAcquired: false };
     },
   });

@@ -26,7 +26,7 @@ async function check(program, file, by) {
   const exited = once(worker, "exit");
   try {
     const { id } = await wordCount.enqueue({ text: "nothing is lost" });
-    const run = await holdfast.runs.wait(id, { timeout: "60s" });
+    const run = await holdfast.runs.wait(id, { timeout: "5m" });
     assert.equal(run.status, "completed");
     assert.deepEqual(run.result, { words: 3, by });
   } finally {

@@ -6,7 +6,7 @@ import { Holdfast } from "holdfast";
 import { createHandler } from "holdfast/http";
 
 export const holdfast = new Holdfast({ database: "sqlite:words.db" });
-// A job without `run`: workers elsewhere execute it.
+// A job without `run`: remote workers execute it.
 export const wordCount = holdfast.job("word-count", { lease: "10s" });
 
 const handler = createHandler(holdfast, { secrets: { worker: "the-worker-secret" } });

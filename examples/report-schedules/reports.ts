@@ -22,6 +22,8 @@ export type ReportSchedule = {
   readonly input: ReportInput;
 };
 
+export type Reports = ReturnType<typeof defineReports>;
+
 export function defineReports(
   holdfast: Holdfast,
   { db, api }: { readonly db: AppDatabase; readonly api: ApiClient },
@@ -42,13 +44,16 @@ export function defineReports(
       );
       const { idempotencyKey, signal } = ctx;
       const { executionId, rows } = await api.execute(request, { idempotencyKey, signal });
+      const schedule = (await holdfast.runs.get(ctx.runId))?.schedule ?? null;
+      const isTest = ctx.mode === "test" ? 1 : 0;
       await ctx.commit((tx) =>
         db.within(
           tx,
           [
             [
-              "insert into report_executions (run_id, execution_id, rows_found, is_test) values ($1, $2, $3, $4)",
-              [ctx.runId, executionId, rows, ctx.mode === "test" ? 1 : 0],
+              `insert into report_executions (run_id, schedule, execution_id, rows_found, is_test)
+               values ($1, $2, $3, $4, $5)`,
+              [ctx.runId, schedule, executionId, rows, isTest],
             ],
           ],
           { executionId, rows },
@@ -62,6 +67,11 @@ export function defineReports(
     /** Makes a user's schedule or changes it. */
     save: (name: string, { cron, timezone, input }: ReportSchedule) =>
       holdfast.schedules.upsert(name, { job: "report", cron, timezone: timezone ?? "UTC", input }),
+    /** Whether reports of this instance may be asked for by this user. */
+    isOwner: async (user: string, instance: string | undefined) => {
+      const mine = "select id from instances where id = $1 and name = $2";
+      return (await db.query(mine, [instance ?? "", user])).length > 0;
+    },
     /** Runs it once, now; its times and its success rate stay as they are. */
     test: (name: string) => holdfast.schedules.trigger(name, { mode: "test" }),
   };

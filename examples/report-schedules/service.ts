@@ -2,11 +2,14 @@
 // run every few seconds while the API has its moods.
 
 import { randomUUID } from "node:crypto";
+import { createServer } from "node:http";
 import path from "node:path";
 import { fileURLToPath } from "node:url";
+import { getRequestListener } from "@hono/node-server";
 import { Holdfast } from "holdfast";
 import { migrate, openDatabase } from "../shared/database.js";
 import { ApiClient } from "./api-client.js";
+import { reportsApi } from "./http.js";
 import { startMarketingApi } from "./marketing-api.js";
 import { defineReports } from "./reports.js";
 
@@ -27,12 +30,22 @@ for (const [at, user] of ["ada", "ben", "cleo"].entries()) {
     // The last one has not connected the API yet: its report fails at once, with a clear error.
     at === 2 ? null : `amc-${user}`,
   ]);
-  await reports.save(`sales of ${user}`, {
+  await reports.save(`${user}/sales`, {
     cron: `*/${5 + at * 5} * * * * *`,
     input: { instance, report: "sales" },
   });
 }
-await reports.test("sales of ada");
+await reports.test("ada/sales");
+
+// Users sign in with a token; here their name is enough.
+const userOf = (request: Request) =>
+  request.headers.get("authorization")?.replace("Bearer ", "") ?? null;
+const port = Number(process.env.PORT || 4794);
+const server = createServer(getRequestListener(reportsApi({ holdfast, reports, userOf })));
+server.listen(port, "127.0.0.1", () => {
+  console.log(`curl -H 'authorization: Bearer ada' http://127.0.0.1:${port}/schedules`);
+});
+
 marketing.plan("ok", "failing", "ok", "rate_limited", "hanging_up");
 
 const telling = setInterval(async () => {
@@ -48,6 +61,7 @@ const telling = setInterval(async () => {
 for (const signal of ["SIGINT", "SIGTERM"] as const) {
   process.once(signal, async () => {
     clearInterval(telling);
+    server.close();
     await holdfast.stop();
     await marketing.close();
     await db.close();

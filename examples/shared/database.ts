@@ -35,7 +35,7 @@ async function openPostgres(url: string): Promise<AppDatabase> {
   pool.on("error", () => undefined);
   return {
     kind: "postgres",
-    handle: pool as unknown as Database,
+    handle: pool,
     query: async (text, values = []) => (await pool.query(text, [...values])).rows,
     within: async (tx, statements, result) => {
       for (const [text, values = []] of statements)
@@ -67,7 +67,7 @@ async function openSqlite(file: string): Promise<AppDatabase> {
   mkdirSync(path.dirname(file), { recursive: true });
   const sqlite = new DatabaseSync(file, { timeout: 5_000 });
   sqlite.exec("pragma journal_mode = wal");
-  return onHandle(sqlite as unknown as SqliteHandle);
+  return onHandle(sqlite);
 }
 
 /** On a handle that is open already, for example that of a test. */

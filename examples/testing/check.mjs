@@ -19,7 +19,7 @@ run("node:test", ["--test", path.join(here, "reports.node.mjs")]);
  * @param {string[]} args
  */
 function run(name, args) {
-  const ended = spawnSync(process.execPath, args, { cwd: here, encoding: "utf8", timeout: 60_000 });
+  const ended = spawnSync(process.execPath, args, { cwd: here, encoding: "utf8" });
   if (ended.status === 0) return;
   throw new Error(
     `${name} failed (${ended.status ?? ended.signal}):\n${ended.stdout}${ended.stderr}`,

@@ -1,5 +1,5 @@
-// A day and a bit of the world in virtual time, written to a database file: with an outage, a pause,
-// an edit, and whatever chance brings.
+// Writes a little more than a day of history to a database file in virtual time: with an outage, a pause, an edit, and
+// random failures.
 
 import { chanceOf, declareWorld } from "./world.mjs";
 

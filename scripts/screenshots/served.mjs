@@ -1,5 +1,5 @@
-// The world for real, on a database that has its history already: instances at work, the page of one, and the
-// service that it sends offers to.
+// Runs the instances of the screenshots in real time on a database with history: it serves the page of one of them, and
+// the service that it dispatches offers to.
 
 import http from "node:http";
 import { setTimeout as pause } from "node:timers/promises";
@@ -11,7 +11,7 @@ import { chanceOf, declareWorld } from "./world.mjs";
  */
 export async function serveWorld({ file, modules, port = 0 }) {
   const { Holdfast, PermanentError } = await import(`${modules}/index.js`);
-  const { createAnswerer } = await import(`${modules}/http/handler.js`);
+  const { createHttpHandler } = await import(`${modules}/http/handler.js`);
   const { serve } = await import(`${modules}/http/server.js`);
   const quiet = () => undefined;
   const desks = await startDesks((grant) => holdfast.remote.complete(grant, { price: 23_450 }));
@@ -39,8 +39,8 @@ export async function serveWorld({ file, modules, port = 0 }) {
   };
   const holdfast = await begin(7);
   const others = [await begin(8), await begin(9)];
-  const answerer = createAnswerer(holdfast, { openOnLoopback: true });
-  const served = await serve({ answerer, host: "127.0.0.1", port });
+  const handler = createHttpHandler(holdfast, { openOnLoopback: true });
+  const served = await serve({ handler, host: "127.0.0.1", port });
   return {
     url: served.url,
     holdfast,
@@ -54,7 +54,7 @@ export async function serveWorld({ file, modules, port = 0 }) {
 }
 
 /**
- * A service that is busy at first, then takes what it is sent and calls back when it is done.
+ * Starts a service that is busy at first, then accepts runs and calls back when they are done.
  * @param {(grant: { id: string, fence: number }) => Promise<void>} complete
  */
 async function startDesks(complete) {

@@ -1,6 +1,6 @@
-// The world of the screenshots: the market studies of examples/, and what goes with them. Declared once, and
-// lived through twice: a day of it in virtual time, then for real while the pictures are taken. The
-// studies run here in the instance itself, so that a day of them takes no day.
+// Declares the jobs and schedules of the screenshots: the market studies of examples/ and their neighbours. They run
+// twice: a day in virtual time, then in real time while the pictures are taken. The studies run inside the instance, so
+// that a day of them takes little time.
 
 import { register } from "tsx/esm/api";
 

@@ -1,5 +1,5 @@
-// `new Holdfast({ alerts })`: which alerts are wanted, where they go, and whom to tell every minute that
-// somebody still looks. Checked whole.
+// Reads the option `alerts` of an instance: which alerts are wanted, where they go, and the address of the heartbeat.
+// Reports all problems at once.
 
 import { ConfigurationError, type Problem } from "../shared/errors.js";
 import { refuseUnknownMembers } from "../shared/suggest.js";
@@ -28,7 +28,7 @@ export type HeartbeatOptions = {
 export type AlertOptions = AlertRuleOptions & {
   /** Where alerts go, beside the log. @default nowhere */
   readonly to?: readonly AlertDestination[] | undefined;
-  /** POSTed to every minute while the database answers: who misses it there knows of a total outage. */
+  /** POSTed to every minute while the database responds: an external monitor that misses it detects a total outage. */
   readonly heartbeatUrl?: string | HeartbeatOptions | undefined;
 };
 
@@ -38,7 +38,7 @@ export type Heartbeat = {
   readonly allowPrivateNetwork: boolean;
 };
 
-/** Null: nothing is looked at. */
+/** Null: alerts are off. */
 export type AlertConfig = {
   readonly rules: AlertRules;
   readonly destinations: readonly Destination[];
@@ -93,7 +93,7 @@ function readHeartbeat(value: unknown, problems: Problem[]): Heartbeat | null {
   };
 }
 
-/** What an instance without the option has. */
+/** The configuration without any rule. */
 export const NO_ALERTS: NonNullable<AlertConfig> = {
   rules: NO_RULES,
   destinations: [],

@@ -1,6 +1,6 @@
-// An alert as callers, destinations and the wire see it: dates, and the subject in words.
+// Converts stored alerts for callers, destinations and the HTTP API.
 
-import type { AlertRecord } from "../store/alerts.js";
+import type { AlertRecord } from "../store/alerts/alerts.js";
 import {
   type AlertEvent,
   type AlertEvidence,
@@ -33,7 +33,7 @@ export type Alert = {
   /** When it was last found to hold. */
   readonly lastAt: Date;
   readonly resolvedAt: Date | null;
-  /** Who, where somebody did; null where it ended by itself. */
+  /** The person or program that resolved it; null if it ended by itself. */
   readonly resolvedBy: string | null;
   readonly mutedUntil: Date | null;
   readonly acknowledgedAt: Date | null;
@@ -41,7 +41,7 @@ export type Alert = {
   readonly deliveries: readonly AlertDeliveryView[];
 };
 
-/** What a destination is told: an alert that was opened, or one that is over; or a test. */
+/** The message to a destination: an alert was opened or resolved, or a test. */
 export type AlertNotice = { readonly event: AlertEvent | "test" } & Omit<Alert, "deliveries">;
 
 export function toAlert(record: AlertRecord): Alert {

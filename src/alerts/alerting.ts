@@ -1,13 +1,13 @@
-// Looks for alerts: one pass. Of all instances one gets the turn, once a minute; it observes, decides
-// (core/alert-*.ts) and writes. Then what is due is delivered: by a claim, so that each delivery is sent
-// by one instance, and again by another if that one dies. Needs neither scheduler nor worker, so that
-// an instance that only serves notices when all schedulers are dead. When to repeat is loop.ts's business.
+// Finds and delivers alerts, one pass per call of the loop. Of all instances one gets the turn each minute: it observes,
+// decides (rules/) and writes. Any instance claims due deliveries, so that each is sent by one instance, and by another if
+// that one dies. Needs neither scheduler nor worker, so that an instance that only serves HTTP notices dead schedulers. This
+// folder must never change a run, and changes a schedule only to pause it by rule.
 
 import { type RetryPolicy, retryDelayMs } from "../runs/rules/retry.js";
 import { describeFailure } from "../shared/failure.js";
 import { momentOf, type Network, type Ports } from "../shared/ports.js";
-import type { AlertRecord, ClaimedDelivery } from "../store/alerts.js";
-import type { StatisticsRecord } from "../store/operators.js";
+import type { AlertRecord, ClaimedDelivery } from "../store/alerts/alerts.js";
+import type { StatisticsRecord } from "../store/statistics.js";
 import type { Store } from "../store/store.js";
 import { skewOf } from "../telemetry/clock-watch.js";
 import type { Emit } from "../telemetry/log.js";
@@ -16,17 +16,22 @@ import { toNotice } from "./alert-view.js";
 import type { Destination } from "./destinations/destinations.js";
 import { type Post, sendHeartbeat, sendNotice } from "./destinations/send.js";
 import { type AlertKind, type Finding, subjectText } from "./rules/alert.js";
-import { findAlerts, sightParams } from "./rules/find.js";
-import type { AlertObservation, ObservedRate } from "./rules/observation.js";
+import { findAlerts, observationParams } from "./rules/find.js";
+import { paused, pauseNote } from "./rules/messages.js";
+import {
+  type AlertObservation,
+  apartOf,
+  hoursRead,
+  type ObservedRate,
+  withoutApart,
+} from "./rules/observation.js";
 import { planAlerts } from "./rules/plan.js";
-import { apartOf, hoursRead, withoutApart } from "./rules/rates.js";
 import type { AlertRules } from "./rules/rules.js";
-import { paused, pauseNote } from "./rules/words.js";
 
 const ALERTS_EVERY_MS = 60_000;
-/** A little less: the instance that had the last turn comes back after a minute by its own clock. */
+/** A little less than a minute: the instance that had the last turn comes back after a minute by its own clock. */
 const TURN_MS = 55_000;
-/** Nobody else sends a delivery meanwhile; longer than any destination may take. */
+/** No other instance sends a claimed delivery for this time, which is longer than any destination may take. */
 const DELIVERY_LEASE_MS = 90_000;
 const DELIVERIES_MAX = 50;
 /** About two hours in all. */
@@ -39,7 +44,7 @@ const DELIVERY_RETRY: RetryPolicy = {
 };
 const HOUR_MS = 3_600_000;
 const DAY_MS = 24 * HOUR_MS;
-/** Who pauses a schedule after so many failures. */
+/** The author of pauses by an alert rule. */
 export const ALERTS_BY = "alerts";
 
 export type AlertingParams = {
@@ -64,15 +69,15 @@ export class Alerting {
     this.#params = params;
   }
 
-  /** What is being sent is given up; whoever is left sends it again. */
+  /** Aborts deliveries in progress; another instance sends them again. */
   stop(): void {
     this.#stopping.abort();
   }
 
-  /** Looks if it is this instance's turn, and delivers. Answers how soon a delivery is to be tried again. */
+  /** Evaluates the rules if it is this instance's turn, and delivers. Returns the time until the next retry of a delivery. */
   async pass(store: Store, holder: number): Promise<number> {
     const { isMine } = await this.#turn(store, holder);
-    const openAlerts = isMine ? await this.#look(store) : 0;
+    const openAlerts = isMine ? await this.#evaluate(store) : 0;
     const [retryInMs] = await Promise.all([
       this.#deliver(store),
       isMine ? this.#beat(openAlerts) : undefined,
@@ -80,33 +85,33 @@ export class Alerting {
     return retryInMs;
   }
 
-  /** How far this clock is off shows with every answer; the part that the way of it explains is none. */
+  /** Takes the turn if it is due. Also measures this process's clock skew, less what the round trip may explain. */
   async #turn(store: Store, holder: number) {
     const { clock } = this.#params.ports;
     const sent = momentOf(clock);
-    const turn = await store.takeAlertTurn({ holder, skewMs: this.#skewMs, everyMs: TURN_MS });
+    const turn = await store.alerts.takeTurn({ holder, skewMs: this.#skewMs, everyMs: TURN_MS });
     this.#skewMs = skewOf({ sentAt: sent, gotAt: momentOf(clock), now: turn.now });
     return turn;
   }
 
-  /** Answers how many alerts are open now. */
-  async #look(store: Store): Promise<number> {
+  /** Returns the number of open alerts. */
+  async #evaluate(store: Store): Promise<number> {
     const { rules, ports, emit } = this.#params;
-    const seen = await store.sightOfSchedules();
+    const seen = await store.alerts.observeSchedules();
     const [rest, jobRates] = await Promise.all([
-      store.sightOfRest(sightParams(rules, seen.schedules)),
+      store.alerts.observeRest(observationParams(rules, seen.schedules)),
       this.#jobRates(store, seen),
     ]);
-    const sight: AlertObservation = { ...seen, ...rest, jobRates };
-    const found = await this.#pausing(findAlerts(sight, rules), rest.pausedTicks);
-    const open = await store.openAlerts();
+    const observed: AlertObservation = { ...seen, ...rest, jobRates };
+    const found = await this.#pausing(findAlerts(observed, rules), rest.pausedTicks);
+    const open = await store.alerts.listOpen();
     const ownKinds = new Set(
       seen.schedules.flatMap((each) => Object.keys(each.rules ?? {}) as AlertKind[]),
     );
     const plan = planAlerts({ found, open, rules, ownKinds, now: seen.now });
     const isNothing = plan.opens.length + plan.holds.length + plan.resolves.length === 0;
     if (isNothing) return 0;
-    const { told, resolved } = await store.writeAlerts({
+    const { told, resolved } = await store.alerts.write({
       opens: plan.opens.map((finding) => ({ ...finding, id: ports.ids.run() })),
       holds: plan.holds,
       resolves: plan.resolves.map(({ alert, message }) => ({ id: alert.id, message })),
@@ -116,7 +121,7 @@ export class Alerting {
     return plan.opens.length + plan.holds.length;
   }
 
-  /** A job is judged by fewer hours where runs that do not count for it are too many to read. */
+  /** Judges a job by fewer hours if the runs that do not count for it are too many to read. */
   async #jobRates(
     store: Store,
     { schedules, now }: Pick<AlertObservation, "schedules" | "now">,
@@ -126,11 +131,11 @@ export class Alerting {
     const { overMs } = failureRate;
     const sinceAt = now - overMs - ((now - overMs) % HOUR_MS);
     const read = async (at: number, job: string | null) =>
-      ratesOf(await store.statistics({ since: { at }, bucketMs: DAY_MS, job }));
+      ratesOf(await store.statistics.summary({ since: { at }, bucketMs: DAY_MS, job }));
     const rates = await read(sinceAt, null);
     const apart = apartOf(schedules, rates);
     if (apart.schedules.length === 0) return rates;
-    const rows = await store.sightOfApart({ ...apart, overMs });
+    const rows = await store.alerts.observeApart({ ...apart, overMs });
     const hours = hoursRead(rows, { limit: apart.limit, sinceAt });
     const judged = rates.map(async (rate) => {
       const hourAt = hours.get(rate.name);
@@ -142,7 +147,7 @@ export class Alerting {
     return (await Promise.all(judged)).flat();
   }
 
-  /** Once for each streak: a schedule that was resumed is paused again only by another failure. */
+  /** Pauses once for each streak: a resumed schedule is paused again only after another failure. */
   async #pausing(
     found: readonly Finding[],
     pausedTicks: Readonly<Record<string, number>>,
@@ -168,14 +173,14 @@ export class Alerting {
     );
   }
 
-  /** Sends what is due; answers how soon something is to be tried again. */
+  /** Sends due deliveries; returns the time until the next retry. */
   async #deliver(store: Store): Promise<number> {
     const { destinations } = this.#params;
     if (destinations.length === 0) return Number.POSITIVE_INFINITY;
     const names = destinations.map(({ name }) => name);
     let soonestMs = Number.POSITIVE_INFINITY;
     for (;;) {
-      const claimed = await store.claimDeliveries({
+      const claimed = await store.alerts.claimDeliveries({
         destinations: names,
         leaseMs: DELIVERY_LEASE_MS,
         limit: DELIVERIES_MAX,
@@ -193,9 +198,9 @@ export class Alerting {
     if (!destination) return Number.POSITIVE_INFINITY;
     const error = await sendNotice(destination, toNotice(alert, event), this.#post);
     const isGivenUp = error !== null && attempt >= DELIVERY_RETRY.attempts;
-    const delayMs = retryDelayMs(DELIVERY_RETRY, attempt, () => ports.chance.next());
+    const delayMs = retryDelayMs(DELIVERY_RETRY, attempt, () => ports.random.next());
     const state = error === null ? "sent" : isGivenUp ? "failed" : "pending";
-    await store.endDelivery({
+    await store.alerts.endDelivery({
       alert: alert.id,
       ...{ event, destination: name, attempt, state, error, delayMs },
     });

@@ -1,17 +1,16 @@
-// `holdfast.alerts`: looking at alerts, and what people do about one. What finds and delivers them is in
-// alerting.ts.
+// Gives users `holdfast.alerts`: lists alerts, and mutes, acknowledges and resolves them. alerting.ts finds and delivers
+// them.
 
 import { type Actor, auditEntry } from "../operations/rules/audit.js";
-import { durationWords } from "../schedules/rules/when-text.js";
-import { type Duration, durationMs } from "../shared/duration.js";
-import { AlertNotFoundError, ConfigurationError } from "../shared/errors.js";
-import { isUuid } from "../shared/id.js";
+import { type Duration, durationMs, durationWords } from "../shared/duration.js";
+import { AlertAmbiguousError, AlertNotFoundError, ConfigurationError } from "../shared/errors.js";
+import { findId, isUuid } from "../shared/id.js";
 import { requireName } from "../shared/names.js";
 import { type By, readBy } from "../shared/options.js";
 import { CURSOR_PROBLEM, limitProblems, PAGE_DEFAULT, pageOf } from "../shared/paging.js";
 import type { Network, Ports } from "../shared/ports.js";
 import { refuseUnknownMembers } from "../shared/suggest.js";
-import type { AlertMark } from "../store/alerts.js";
+import type { AlertMark } from "../store/alerts/alerts.js";
 import type { Store } from "../store/store.js";
 import { type Alert, type AlertNotice, toAlert } from "./alert-view.js";
 import type { Destination } from "./destinations/destinations.js";
@@ -54,7 +53,7 @@ export type AlertsParams = {
 };
 
 const STATES = ["open", "resolved", "all"] as const;
-/** No alert has it: it only shows that alerts arrive. */
+/** The id of test alerts, which are not stored. */
 const TEST_ID = "00000000-0000-7000-8000-000000000000";
 const MUTE_MAX_MS = 365 * 86_400_000;
 
@@ -65,7 +64,7 @@ export class Alerts {
     this.#params = params;
   }
 
-  /** Newest first; the open ones, unless told otherwise. */
+  /** Newest first; by default the open ones. */
   async list(options: AlertListOptions = {}): Promise<AlertPage> {
     const { state = "open", kind, subject, limit = PAGE_DEFAULT, cursor } = options;
     const known = ["state", "kind", "subject", "limit", "cursor"];
@@ -77,7 +76,7 @@ export class Alerts {
       problems.push({ field: "kind", message: `must be one of ${ALERT_KINDS.join(", ")}` });
     if (cursor !== undefined && !isUuid(cursor)) problems.push(CURSOR_PROBLEM);
     if (problems.length > 0) throw new ConfigurationError(problems);
-    const records = await (await this.#params.store("alerts.list")).alerts({
+    const records = await (await this.#params.store("alerts.list")).alerts.list({
       limit: limit + 1,
       ...(state === "all" ? {} : { state }),
       ...(kind === undefined ? {} : { kind }),
@@ -88,32 +87,35 @@ export class Alerts {
     return { alerts: page.map(toAlert), nextCursor: last?.id ?? null };
   }
 
-  /** One alert, with its deliveries; null: there is none. */
+  /**
+   * One alert, with its deliveries; null: there is none. Every verb takes the id whole, or six characters or more of its
+   * beginning or its end.
+   */
   async get(id: string): Promise<Alert | null> {
-    if (!isUuid(id)) return null;
-    const [record] = await (await this.#params.store("alerts.get")).alerts({ id, limit: 1 });
-    return record ? toAlert(record) : null;
+    const store = await this.#params.store("alerts.get");
+    const known = await idOf(store, id);
+    return known === null ? null : read(store, known);
   }
 
-  /** Nothing is delivered about its kind and subject for so long; then it is told of, if it still holds. */
+  /** Delivers nothing about its kind and subject for this time; afterwards it is delivered if it still holds. */
   async mute(id: string, duration: Duration): Promise<Alert> {
     const forMs = durationMs(duration, "alerts.mute(id, duration)", { max: MUTE_MAX_MS });
     return this.#mark(id, { mark: "mute", forMs });
   }
 
-  /** Somebody has seen it; who was first stays known. It is resolved when its condition ends. */
-  async acknowledge(id: string, asked?: By): Promise<Alert> {
-    const by = readBy(asked, "alerts.acknowledge()") ?? null;
+  /** Marks it as seen; the first author stays. It is resolved when its condition ends. */
+  async acknowledge(id: string, author?: By): Promise<Alert> {
+    const by = readBy(author, "alerts.acknowledge()") ?? null;
     return this.#mark(id, { mark: "acknowledge", by });
   }
 
-  /** By hand; if its condition still holds, the next look opens another one. Nothing is delivered. */
-  async resolve(id: string, asked?: By): Promise<Alert> {
-    const by = readBy(asked, "alerts.resolve()") ?? null;
+  /** Resolves it by hand, without a delivery; if its condition still holds, the next pass opens another one. */
+  async resolve(id: string, author?: By): Promise<Alert> {
+    const by = readBy(author, "alerts.resolve()") ?? null;
     return this.#mark(id, { mark: "resolve", by });
   }
 
-  /** Sends a test alert to every destination of this instance, or to one, and tells what became of it. */
+  /** Sends a test alert to one or all destinations of this instance, and returns the results. */
   async test(options: { readonly destination?: string } = {}): Promise<AlertTested> {
     const problems = refuseUnknownMembers(options, ["destination"], "alerts.test()");
     if (problems.length > 0) throw new ConfigurationError(problems);
@@ -132,8 +134,7 @@ export class Alerts {
   #chosen(name: string | undefined): readonly Destination[] {
     const { destinations } = this.#params;
     if (destinations.length === 0) {
-      const message =
-        'is empty: there is nowhere to send a test alert to; for example [{ slack: "https://…" }]';
+      const message = 'has no destination for a test alert; for example [{ slack: "https://…" }]';
       throw new ConfigurationError([{ field: "alerts.to", message }]);
     }
     if (name === undefined) return destinations;
@@ -145,20 +146,34 @@ export class Alerts {
 
   async #mark(id: string, mark: AlertMark): Promise<Alert> {
     requireName(id, "alert id");
-    if (!isUuid(id)) throw new AlertNotFoundError(id);
     const store = await this.#params.store(`alerts.${mark.mark}`);
-    const facts = { verb: mark.mark, noun: "alert", name: id.toLowerCase() } as const;
+    const known = await idOf(store, id);
+    if (known === null) throw new AlertNotFoundError(id);
+    const facts = { verb: mark.mark, noun: "alert", name: known } as const;
     const change = mark.mark === "mute" ? `for ${durationWords(mark.forMs)}` : null;
     const by = mark.mark === "mute" ? null : mark.by;
-    await store.markAlert({
-      id,
+    await store.alerts.mark({
+      id: known,
       ...mark,
       audit: auditEntry(this.#params.actor, { ...facts, change }, by),
     });
-    const alert = await this.get(id);
+    const alert = await read(store, known);
     if (!alert) throw new AlertNotFoundError(id);
     return alert;
   }
+}
+
+/** The id as it is stored; null: there is no such alert. Throws if several alerts match. */
+function idOf({ alerts }: Store, id: string): Promise<string | null> {
+  return findId(id, {
+    withDigits: (asked) => alerts.withDigits(asked),
+    ambiguous: (candidates, hasMore) => new AlertAmbiguousError(id, candidates, hasMore),
+  });
+}
+
+async function read({ alerts }: Store, id: string): Promise<Alert | null> {
+  const [record] = await alerts.list({ id, limit: 1 });
+  return record ? toAlert(record) : null;
 }
 
 function testNotice(at: Date): AlertNotice {

@@ -3,8 +3,8 @@
 
 import { Command } from "commander";
 import { suggest } from "../shared/suggest.js";
+import { UsageError } from "./failure.js";
 import { refuseWrongFlags, type WrongFlag } from "./flags/errors.js";
-import { UsageError } from "./flags/usage.js";
 import type { CommonFlags } from "./instance.js";
 import type { Shell } from "./shell.js";
 
@@ -23,13 +23,28 @@ export function newCommand(params: {
 }): Command {
   const { name, summary, examples } = params;
   // An example that begins with another program contains `holdfast` itself.
-  const lines = examples
-    .map((example) => (example.includes("| holdfast ") ? `  ${example}` : `  holdfast ${example}`))
-    .join("\n");
-  return new Command(name)
+  const shown = examples.map((each) => (each.includes("| holdfast ") ? each : `holdfast ${each}`));
+  const lines = shown.map((each) => `  ${each}`).join("\n");
+  return new CommandWithExample(name, shown[0] ?? "")
     .description(summary)
     .helpOption("-h, --help", "show this help")
     .addHelpText("after", `\nExample${examples.length > 1 ? "s" : ""}:\n${lines}`);
+}
+
+/** Shows how it is called where an argument is missing. */
+class CommandWithExample extends Command {
+  readonly #example: string;
+
+  constructor(name: string, example: string) {
+    super(name);
+    this.#example = example;
+  }
+
+  missingArgument(name: string): never {
+    return this.error(`missing required argument '${name}'\nFor example: ${this.#example}`, {
+      code: "commander.missingArgument",
+    });
+  }
 }
 
 /** A group that lists by default: `holdfast queues`. */
@@ -41,7 +56,9 @@ export function listedByName(group: Command, list: Command): Command {
     if (word === "" || word.startsWith("-") || names.includes(word)) return;
     const meant = suggest(word, names);
     const hint = meant === undefined ? "" : `\n(Did you mean ${meant}?)`;
-    throw new UsageError(`unknown command '${word}'${hint}\nAdd --help to see what there is.`);
+    throw new UsageError(
+      `unknown command '${word}'${hint}\nAdd --help to see the commands and options.`,
+    );
   };
   return group.addCommand(list, { isDefault: true }).hook("preSubcommand", refuseUnknown);
 }
@@ -63,7 +80,8 @@ export function act<Flags extends CommonFlags>(
 ): Command {
   return command.action(async (...given: unknown[]) => {
     if (!reportsFlagErrors) refuseWrongFlags(call.wrong);
-    const args = given.slice(0, -2) as string[];
+    // The last argument of a command may be a list.
+    const args = given.slice(0, -2).flat() as string[];
     call.exit = await action(command.optsWithGlobals() as Flags, ...args);
   });
 }

@@ -1,5 +1,5 @@
-// Finds and loads the configuration file, which default-exports the `Holdfast`.
-// It runs the user's code: whatever that throws becomes one message with the file's name in it.
+// Finds and loads the configuration file, which default-exports the `Holdfast`, for all commands. Loading runs the user's code:
+// an error in it becomes one message that names the file.
 
 import { spawnSync } from "node:child_process";
 import { existsSync } from "node:fs";
@@ -10,14 +10,14 @@ import type { Holdfast } from "../holdfast.js";
 import { prop, textProp } from "../shared/failure.js";
 import { ImpossibleError } from "./failure.js";
 
-/** The first one that exists is taken. */
+/** The first one that exists wins. */
 export const CONFIG_NAMES = [
   "holdfast.config.ts",
   "holdfast.config.mjs",
   "holdfast.config.js",
 ] as const;
 
-/** The named file, or the one in this folder; null where there is none and none was named. */
+/** The named file, or the one in this folder; null if none is named and none exists. */
 export function findConfig(named: string | undefined, folder: string): string | null {
   if (named === undefined) {
     const found = CONFIG_NAMES.map((name) => path.join(folder, name)).find(existsSync);
@@ -32,7 +32,7 @@ export async function importConfig(file: string): Promise<Holdfast> {
   const shown = path.relative(process.cwd(), file) || file;
   if (/\.[cm]?ts$/.test(file)) await prepareTypeScript(file);
   const module = await import(pathToFileURL(file).href).catch((cause: unknown) => {
-    if (isOfTheCall(cause)) throw new ImpossibleError(reason(cause), "START_REFUSED", { cause });
+    if (isAboutFlags(cause)) throw new ImpossibleError(reason(cause), "START_REFUSED", { cause });
     const why =
       textProp(cause, "name") === "SyntaxError" ? syntaxError(cause, file) : reason(cause);
     throw new ImpossibleError(`${shown} could not be loaded.\n${why}`, "START_REFUSED", { cause });
@@ -41,13 +41,13 @@ export async function importConfig(file: string): Promise<Holdfast> {
   if (isHoldfast(found)) return found;
   throw new ImpossibleError(
     `${shown} must default-export its Holdfast, but its default export is ${kindOf(found)}. ` +
-      'Right would be: const holdfast = new Holdfast({ database: "sqlite:app.db" }); export default holdfast;',
+      'For example: const holdfast = new Holdfast({ database: "sqlite:app.db" }); export default holdfast;',
   );
 }
 
 /**
- * Node 22.18 and later strip types by themselves. `tsx` goes first where the project has it: it also
- * resolves `./jobs.js` to `jobs.ts`, which Node does not.
+ * Node 22.18 and later strip types by themselves. If the project has `tsx`, it goes first: it also resolves `./jobs.js` to
+ * `jobs.ts`, which Node does not.
  */
 async function prepareTypeScript(file: string): Promise<void> {
   const program = findTsx(file);
@@ -64,7 +64,7 @@ async function prepareTypeScript(file: string): Promise<void> {
   );
 }
 
-/** Where the file's own project has it. Node resolves for an importer only with an experimental flag. */
+/** The `tsx` of the file's own project. Node resolves for another importer only with an experimental flag. */
 function findTsx(file: string): string | null {
   const require = createRequire(file);
   try {
@@ -79,7 +79,7 @@ function findTsx(file: string): string | null {
 
 type TsxExports = { readonly "./esm/api"?: { readonly import?: { readonly default?: string } } };
 
-/** By shape, since the file may import another copy of this package. */
+/** Checks the shape, since the file may import another copy of this package. */
 function isHoldfast(value: unknown): value is Holdfast {
   if (typeof value !== "object" || value === null) return false;
   const { start, stop, instanceId, runs } = value as Partial<Record<string, unknown>>;
@@ -97,8 +97,8 @@ function kindOf(value: unknown): string {
   return typeof value === "object" ? "an object of another kind" : `a ${typeof value}`;
 }
 
-/** Whether only flags and variables are wrong: the file, whose constructor read them, is not to blame. */
-function isOfTheCall(cause: unknown): boolean {
+/** Whether only flags and variables are wrong: then the message need not name the file, whose constructor read them. */
+function isAboutFlags(cause: unknown): boolean {
   const problems = prop(cause, "problems");
   if (!Array.isArray(problems) || problems.length === 0) return false;
   return problems.every((problem) =>
@@ -106,7 +106,7 @@ function isOfTheCall(cause: unknown): boolean {
   );
 }
 
-/** The library's own refusals speak for themselves; for other errors the place in the file helps. */
+/** The message alone for refusals of the library; other errors also get their place in the file. */
 function reason(cause: unknown): string {
   const message = textProp(cause, "message") ?? String(cause);
   const { problems } = (cause ?? {}) as { problems?: unknown };
@@ -116,7 +116,7 @@ function reason(cause: unknown): string {
   return place === undefined ? message : `${message}\n${place}`;
 }
 
-/** Node keeps the place of a syntax error to itself, but for its own report. */
+/** The place of a syntax error, which only Node's own report has. */
 function syntaxError(cause: unknown, file: string): string {
   const checked = spawnSync(process.execPath, ["--check", file], { encoding: "utf8" });
   const report = checked.status === 0 ? (textProp(cause, "stack") ?? "") : checked.stderr;
@@ -124,7 +124,7 @@ function syntaxError(cause: unknown, file: string): string {
   return lines.join("\n").trim();
 }
 
-/** As stack traces name it; a user's own folders may have any name. */
+/** Our folder as stack traces name it; the user's own folders may have any name. */
 const OUR_FOLDER = new URL("..", import.meta.url).href;
 
 function isUserCode(line: string): boolean {

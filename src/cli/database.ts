@@ -1,28 +1,27 @@
-// Database addresses as the command line gets them: checked before anything is loaded, and judged
-// by whether they lead beyond this machine.
+// Checks database addresses of flags for the commands before anything is loaded, and tells local from remote databases.
 
 import { hostname } from "node:os";
-import { absoluteDatabase } from "../instance/launch-overrides.js";
+import { absoluteDatabase } from "../instance/context.js";
 import { systemClock } from "../shared/adapters/clock.js";
 import { systemRandom } from "../shared/adapters/random.js";
 import { ConfigurationError } from "../shared/errors.js";
 import { storeFor } from "../store/open.js";
-import { UsageError } from "./flags/usage.js";
+import { UsageError } from "./failure.js";
 
-/** The value of --database, its path absolute: it was typed in this folder, wherever the code lies. */
+/** Reads --database. A relative path begins at the current folder, not at that of the code. */
 export const readDatabaseFlag = databaseFlag("--database");
 
-/** Reads a database's address that was given by this flag. */
+/** Returns a reader for the database address of this flag. */
 export function databaseFlag(flag: string): (url: string) => string {
   return (url) => {
-    refuseOthers(url, flag);
+    refuseUnknown(url, flag);
     return absoluteDatabase(url, process.cwd());
   };
 }
 
-function refuseOthers(url: string, flag: string): void {
+function refuseUnknown(url: string, flag: string): void {
   try {
-    // Makes no connection; it is asked only whether it knows what this is.
+    // This opens no connection; it only parses the address.
     storeFor({
       database: url,
       schema: "holdfast",
@@ -30,18 +29,18 @@ function refuseOthers(url: string, flag: string): void {
       migrate: "off",
       mayCreate: false,
       clock: systemClock,
-      chance: systemRandom,
+      random: systemRandom,
     });
   } catch (error) {
     if (!(error instanceof ConfigurationError)) throw error;
-    // Not commander's own kind of error: it would repeat the value, password and all.
+    // Not commander's own error, which would print the value with its password.
     throw new UsageError(`${flag}: ${error.problems.map(({ message }) => message).join(" ")}`);
   }
 }
 
 const LOOPBACK = /^(localhost|127(\.\d{1,3}){3}|\[?::1\]?|\[?::ffff:127(\.\d{1,3}){3}\]?)$/i;
 
-/** Whether what is done there may be seen by others. When in doubt: yes. */
+/** Whether the database is on another machine. In doubt: yes. */
 export function isBeyondThisMachine(url: string): boolean {
   if (url.startsWith("sqlite:")) return false;
   try {

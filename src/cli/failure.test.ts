@@ -1,4 +1,4 @@
-// What a command that could not be done advises.
+// Tests the advice of a command that could not do its work.
 
 import { expect, test } from "vitest";
 import { StoreReadOnlyError } from "../shared/errors.js";

@@ -1,16 +1,19 @@
-// How a command that did not succeed ends: one message that says what to do, and the exit code.
-// Expected errors come without a stack; what nobody expected keeps it, since it is a bug to report.
-// Errors are known by their code, not their class: a configuration file may bring its own copy of
-// the library.
+// Turns errors into one message that says what to do and an exit code, for all commands. Expected errors show no stack; an
+// unexpected one shows it, since it is a bug to report. Errors are recognised by their code, not their class: a configuration
+// file may bring its own copy of the library.
 
 import { CommanderError } from "commander";
 import { textProp } from "../shared/failure.js";
-import { UsageError } from "./flags/usage.js";
 import { EXIT } from "./shell.js";
 
 export type Failure = { readonly exit: number; readonly error: string; readonly message: string };
 
-/** It could not be done, for a reason that the library does not know. */
+/** The command was called wrongly: exit code 2. */
+export class UsageError extends Error {
+  override readonly name = "UsageError";
+}
+
+/** The command could not do its work, for a reason of the command line: exit code 3 by default. */
 export class ImpossibleError extends Error {
   override readonly name = "ImpossibleError";
   constructor(
@@ -22,7 +25,7 @@ export class ImpossibleError extends Error {
   }
 }
 
-/** There is no such thing, or there is one already: the answer is no. */
+/** The thing does not exist, or exists already: exit code 1. */
 export class DeclinedError extends Error {
   override readonly name = "DeclinedError";
   constructor(
@@ -39,10 +42,13 @@ const EXIT_OF_CODE: ReadonlyMap<string, number> = new Map([
   ["INPUT_TOO_LARGE", EXIT.usage],
   ["INPUT_NOT_JSON", EXIT.usage],
   ["KEY_CONFLICT", EXIT.no],
+  ["SIGNAL_CONFLICT", EXIT.no],
   ["RUN_NOT_FOUND", EXIT.no],
   ["RUN_AMBIGUOUS", EXIT.no],
   ["WAIT_TIMEOUT", EXIT.no],
   ["ALERT_NOT_FOUND", EXIT.no],
+  ["ALERT_AMBIGUOUS", EXIT.no],
+  ["INSTANCE_AMBIGUOUS", EXIT.no],
   ["INSTANCE_NOT_FOUND", EXIT.no],
   ["KEY_NOT_FOUND", EXIT.no],
   ["KEY_TAKEN", EXIT.no],
@@ -80,12 +86,14 @@ const ADVICE: ReadonlyMap<string, string> = new Map([
   ["JOB_UNKNOWN", "A job is known once an instance that declares it has started."],
 ]);
 
-/** Null: nothing went wrong, help or the version was asked for. */
+/** Null: no error; the help or the version was printed. */
 export function describeExit(thrown: unknown): Failure | null {
   if (thrown instanceof CommanderError) {
     if (thrown.exitCode === 0) return null;
     if (thrown.code === "commander.help") return usage("Name a command.");
-    return usage(`${thrown.message.replace(/^error: /, "")}\nAdd --help to see what there is.`);
+    return usage(
+      `${thrown.message.replace(/^error: /, "")}\nAdd --help to see the commands and options.`,
+    );
   }
   if (thrown instanceof UsageError) return usage(thrown.message);
   const code = textProp(thrown, "code") ?? "";
@@ -106,7 +114,7 @@ export function describeExit(thrown: unknown): Failure | null {
 function adviceOn(code: string, message: string): string | undefined {
   if (message.includes("a SQLite file that does not exist"))
     return "Check --database and HOLDFAST_DATABASE_URL. `holdfast dev`, `start` and `migrate` make the file.";
-  // Where the server itself has said what is missing, it runs.
+  // The server itself reported what is missing, so it runs.
   return message.includes("does not exist") ? undefined : ADVICE.get(code);
 }
 

@@ -2,17 +2,16 @@
 // environment or the default names. A flag overrides code, code overrides the environment.
 
 import { hostname, userInfo } from "node:os";
-import path from "node:path";
 import type { Command } from "commander";
 import { Holdfast } from "../holdfast.js";
-import { setLaunchOverrides } from "../instance/launch-overrides.js";
+import { setLaunchOverrides } from "../instance/context.js";
 import { systemClock } from "../shared/adapters/clock.js";
 import type { Problem } from "../shared/errors.js";
 import { requireName } from "../shared/names.js";
 import { LOG_LEVELS, type Logger, type LogLevel, lineLogger } from "../telemetry/log.js";
 import { CONFIG_NAMES, findConfig, importConfig } from "./config-file.js";
 import { ImpossibleError } from "./failure.js";
-import { refusing } from "./flags/usage.js";
+import { refusing } from "./flags/read.js";
 import { prettyLogger } from "./output/pretty-logs.js";
 import type { Shell } from "./shell.js";
 
@@ -46,7 +45,7 @@ export async function withInstance<T>(
   const usual = loggerFor(shell, { level: "warn", out: process.stderr });
   setLaunchOverrides({
     ...databaseOf(flags),
-    ...(file === null ? {} : { folder: path.dirname(file) }),
+    ...(file === null ? {} : { file }),
     ...(usesExisting ? { migrate: "check" } : purpose === "migrate" ? { migrate: "auto" } : {}),
     actor: { via: "cli", who: actorName({}), scope: null, address: null, requestId: null },
     // Standard output is for results.
@@ -96,7 +95,7 @@ export async function loadInstance(params: {
   const file = requireConfig(flags.config);
   setLaunchOverrides({
     ...databaseOf(flags),
-    folder: path.dirname(file),
+    file,
     logger: loggerFor(shell, { level: "info", out: process.stdout }),
     mayPause,
     problems: [...problems, ...logFormatProblems(process.env)],
@@ -108,8 +107,8 @@ export function requireConfig(named: string | undefined): string {
   const file = findConfig(named, process.cwd());
   if (file !== null) return file;
   throw new ImpossibleError(
-    `There is no configuration file here (looked for ${CONFIG_NAMES.join(", ")} in ${process.cwd()}). ` +
-      "Name one after the command, for example path/to/holdfast.config.mjs. To have one written: holdfast init",
+    `There is no configuration file here (searched for ${CONFIG_NAMES.join(", ")} in ${process.cwd()}). ` +
+      "Name one after the command, for example path/to/holdfast.config.mjs. To create one: holdfast init",
   );
 }
 
@@ -137,15 +136,15 @@ function logFormat(): string {
 }
 
 function logFormatProblems(env: Readonly<Record<string, string | undefined>>): Problem[] {
-  const asked = env.HOLDFAST_LOG_FORMAT || "pretty";
-  if (asked === "pretty" || asked === "json") return [];
+  const configured = env.HOLDFAST_LOG_FORMAT || "pretty";
+  if (configured === "pretty" || configured === "json") return [];
   return [{ field: "HOLDFAST_LOG_FORMAT", message: 'must be "pretty" or "json".' }];
 }
 
 /** The constructor of the instance reports a wrong value. */
 function logLevel(usual: LogLevel): LogLevel {
-  const asked = process.env.HOLDFAST_LOG_LEVEL;
-  return LOG_LEVELS.find((level) => level === asked) ?? usual;
+  const configured = process.env.HOLDFAST_LOG_LEVEL;
+  return LOG_LEVELS.find((level) => level === configured) ?? usual;
 }
 
 // The actor: stored with versions, pauses and backfills, so that others see who made a change.

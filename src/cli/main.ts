@@ -31,6 +31,7 @@ const COMMANDS = {
   pause: async () => (await import("./commands/pause.js")).pauseCommand,
   resume: async () => (await import("./commands/pause.js")).resumeCommand,
   enqueue: async () => (await import("./commands/enqueue.js")).enqueueCommand,
+  signal: async () => (await import("./commands/signal.js")).signalCommand,
   exec: async () => (await import("./commands/exec.js")).execCommand,
   locks: async () => (await import("./commands/locks.js")).locksCommand,
   check: async () => (await import("./commands/check.js")).checkCommand,
@@ -77,7 +78,7 @@ async function run(): Promise<number> {
 
 async function program(): Promise<Command> {
   const top = new Command("holdfast")
-    .description("Runs work on the database you have, once, and can say what happened.")
+    .description("A cron scheduler and durable job queue on SQLite or PostgreSQL.")
     .version(packageVersion(), "-V, --version", "show the version")
     .option(
       "--database <url>",
@@ -89,10 +90,10 @@ async function program(): Promise<Command> {
     .helpCommand(false)
     .addHelpText(
       "after",
-      "\nExit codes: 0 done; 1 the answer is no; 2 called wrongly; 3 it could not be done." +
+      "\nExit codes: 0 done; 1 the answer is no; 2 wrong usage; 3 it could not be done." +
         "\n\nExample:\n  holdfast dev holdfast.config.mjs",
     );
-  for (const load of asked()) top.addCommand((await load())(call));
+  for (const load of calledCommands()) top.addCommand((await load())(call));
   forEachCommand(top, (command) => {
     command.exitOverride();
     noteWrongFlags(command, call.wrong);
@@ -105,7 +106,7 @@ async function program(): Promise<Command> {
 }
 
 /** The called command, or all commands if that is unclear: for the help and for suggestions. */
-function asked(): (() => Promise<(call: Call) => Command>)[] {
+function calledCommands(): (() => Promise<(call: Call) => Command>)[] {
   const word = own.find((arg, at) => !arg.startsWith("-") && own[at - 1] !== "--database") ?? "";
   return Object.hasOwn(COMMANDS, word)
     ? [COMMANDS[word as keyof typeof COMMANDS]]

@@ -1,4 +1,4 @@
-// Files that lie beside the code, in the repository as in the package: both have it two folders deep.
+// Reads files of the package for the commands. The code lies two folders deep in the repository and in the package alike.
 
 import { readFileSync } from "node:fs";
 
@@ -7,7 +7,7 @@ export function packageVersion(): string {
   return version;
 }
 
-/** The environment that `holdfast init` gives to a new project. */
+/** The `.env.example` that `holdfast init` writes into a new project. */
 export function environmentText(): string {
   return textOf(".env.example");
 }

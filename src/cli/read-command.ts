@@ -1,17 +1,17 @@
-// Commands that only read: their answer as a page or as one document, or with --watch as a page that is
-// shown again and again.
+// Runs commands that only read: prints the result once, as a page or as one JSON document, or with --watch as a page that is
+// redrawn at an interval.
 
 import type { Command } from "commander";
 import type { Holdfast } from "../holdfast.js";
 import { systemClock } from "../shared/adapters/clock.js";
 import { delay } from "../shared/ports.js";
-import { describeExit } from "./failure.js";
+import { describeExit, UsageError } from "./failure.js";
 import { underGivenFlags } from "./flags/errors.js";
-import { readDurationFlag, UsageError } from "./flags/usage.js";
+import { readDurationFlag } from "./flags/read.js";
 import { type CommonFlags, withInstance } from "./instance.js";
 import { canDraw, Screen } from "./output/screen.js";
 import { EXIT, type Shell } from "./shell.js";
-import { firstSignal } from "./work.js";
+import { firstSignal } from "./signals.js";
 
 /** The result, for people and for programs. */
 export type ReadResult = Page & { readonly document: unknown };
@@ -76,9 +76,9 @@ export type WatchFlags = { readonly watch?: number };
 
 export function withWatchOption(
   command: Command,
-  words = "show it again and again, for example 5s",
+  help = "repeat at this interval, for example 5s",
 ): Command {
-  return command.option("--watch <interval>", words, readDurationFlag);
+  return command.option("--watch <interval>", help, readDurationFlag);
 }
 
 export function refuseWatchedJson(isJson: boolean, watch: number | undefined): void {

@@ -1,9 +1,9 @@
-// What goes wrong between a client and the server: it refused, no answer came, or the worker must end.
+// Declares the errors of the client: the server refused, no response arrived, or the worker must stop.
 
-/** The server refused; `error` is its word for it, as on the wire. */
+/** The server refused the call; `error` is its code, as on the wire. */
 export class RequestRefusedError extends Error {
   override readonly name = "RequestRefusedError";
-  /** As the library's own errors have it: upper case. */
+  /** The same code in upper case, as the library's own errors have it. */
   readonly code: string;
   readonly status: number;
   readonly error: string;
@@ -11,7 +11,7 @@ export class RequestRefusedError extends Error {
   readonly problems: readonly { readonly field: string; readonly message: string }[];
   readonly retryAfterMs: number | null;
 
-  constructor(answer: {
+  constructor(refusal: {
     readonly status: number;
     readonly error: string;
     readonly detail: string;
@@ -19,17 +19,17 @@ export class RequestRefusedError extends Error {
     readonly problems: readonly { readonly field: string; readonly message: string }[];
     readonly retryAfterMs: number | null;
   }) {
-    super(answer.detail);
-    this.code = answer.error.toUpperCase();
-    this.status = answer.status;
-    this.error = answer.error;
-    this.requestId = answer.requestId;
-    this.problems = answer.problems;
-    this.retryAfterMs = answer.retryAfterMs;
+    super(refusal.detail);
+    this.code = refusal.error.toUpperCase();
+    this.status = refusal.status;
+    this.error = refusal.error;
+    this.requestId = refusal.requestId;
+    this.problems = refusal.problems;
+    this.retryAfterMs = refusal.retryAfterMs;
   }
 }
 
-/** No answer came. `isUnknown`: the server may have done what it was asked for. */
+/** No response arrived. `isUnknown`: the server may have carried out the call. */
 export class NoAnswerError extends Error {
   override readonly name = "NoAnswerError";
   readonly code = "NO_ANSWER";
@@ -41,14 +41,14 @@ export class NoAnswerError extends Error {
   ) {
     super(
       isUnknown
-        ? `${what}: no answer came; whether it was done is not known.`
+        ? `${what}: no response arrived; the server may or may not have carried it out.`
         : `${what}: the server could not be reached; nothing was done.`,
       options,
     );
   }
 }
 
-/** Why `ctx.signal` aborts when the worker must end; a run that fails by it is tried again. */
+/** The reason of `ctx.signal` when the worker must stop; a run that fails with it is retried. */
 export class WorkerStoppedError extends Error {
   override readonly name = "WorkerStoppedError";
   readonly code = "WORKER_STOPPED";

@@ -1,30 +1,33 @@
-// `holdfast/client`: the HTTP API with types, and the loop of a worker elsewhere. It speaks HTTP alone:
-// no driver and no engine come with it. Instants are ISO 8601 texts, as on the wire.
+// `holdfast/client`: calls the HTTP API with types, and runs the loop of a remote worker, for programs without access to the
+// database. Instants are ISO 8601 texts, as on the wire. This folder must never import a driver, the engine or code of the server:
+// only types of the wire and pure helpers.
 
 import { systemIds } from "../shared/adapters/random.js";
 import { ConfigurationError, type Problem } from "../shared/errors.js";
-import { type AnswerOf, type BodyOf, type QueryOf, Wire } from "./wire.js";
+import { type BodyOf, type QueryOf, type ResponseOf, Wire } from "./wire.js";
 import { type WorkOptions, work } from "./work.js";
 
 export { PermanentError } from "../shared/errors.js";
 export { NoAnswerError, RequestRefusedError, WorkerStoppedError } from "./errors.js";
-export type { Handler, LogLevel, WorkContext } from "./held.js";
+export type { Handler, LogLevel, WorkContext } from "./held-run.js";
 export type { WorkOptions } from "./work.js";
 
 export type ClientOptions = {
   /** Where the handler is mounted, for example "https://jobs.example.com" or "http://127.0.0.1:4780". */
   readonly url: string;
-  /** The secret of the scope that is needed. */
+  /** A secret of the scope that the calls need. */
   readonly secret?: string | undefined;
   /** @default the global one */
   readonly fetch?: typeof globalThis.fetch | undefined;
 };
 
-export type RemoteRun = AnswerOf<"getRun">;
-export type RemoteSchedule = AnswerOf<"getSchedule">;
+export type RemoteRun = ResponseOf<"getRun">;
+export type RemoteSchedule = ResponseOf<"getSchedule">;
 export type EnqueueOptions = Omit<BodyOf<"enqueue">, "input">;
+/** Without a `value` it is null. */
+export type SignalOptions = BodyOf<"sendSignal">;
 export type TriggerOptions = BodyOf<"trigger">;
-/** It began, it is done, or it failed; done if nothing is said. */
+/** The work began, is done or failed; done by default. */
 export type PingOptions =
   | ({ readonly state?: "ok" | undefined } & BodyOf<"ping">)
   | { readonly state: "start" }
@@ -34,39 +37,39 @@ export type Client = ReturnType<typeof createClient>;
 
 const ids = systemIds();
 
-/** What may safely be asked again is, when no answer came; what may not is told by a `NoAnswerError`. */
+/** Repeats calls without a response if a repetition is safe; otherwise throws a `NoAnswerError`. */
 export function createClient(options: ClientOptions) {
   const wire = new Wire(readOptions(options));
-  const trigger = (name: string, given: TriggerOptions = {}): Promise<AnswerOf<"trigger">> =>
+  const trigger = (name: string, given: TriggerOptions = {}): Promise<ResponseOf<"trigger">> =>
     wire.call<"trigger">({
       place: { method: "POST", path: "/api/schedules/{name}/trigger" },
       params: { name },
-      // Equal deliveries are one: so this call can be repeated.
+      // Deliveries with the same id count once, so this call can be repeated.
       body: { deliveryId: ids.unique(), ...given },
       isRepeatable: true,
     });
-  /** Repeated when no answer came: the same twice changes nothing. */
-  const ping = (name: string, given: PingOptions = {}): Promise<AnswerOf<"ping">> => {
+  /** Repeated if no response arrives: the same check-in twice changes nothing. */
+  const ping = (name: string, given: PingOptions = {}): Promise<ResponseOf<"ping">> => {
     const { state = "ok", ...rest } = given;
-    const asked = { params: { monitor: name }, isRepeatable: true } as const;
+    const call = { params: { monitor: name }, isRepeatable: true } as const;
     const method = "POST";
     if (state === "start")
       return wire.call<"pingStart">({
-        ...asked,
+        ...call,
         place: { method, path: "/api/ping/{monitor}/start" },
         body: rest as Record<string, never>,
       });
     const body = { deliveryId: ids.unique(), ...rest };
     return state === "fail"
       ? wire.call<"pingFail">({
-          ...asked,
+          ...call,
           place: { method, path: "/api/ping/{monitor}/fail" },
           body,
         })
-      : wire.call<"ping">({ ...asked, place: { method, path: "/api/ping/{monitor}" }, body });
+      : wire.call<"ping">({ ...call, place: { method, path: "/api/ping/{monitor}" }, body });
   };
   return {
-    /** Stores a run. Without a `key` it is not repeated when its answer is lost. */
+    /** Stores a run. Without a `key` the call is not repeated if its response is lost. */
     enqueue: (job: string, input?: unknown, given: EnqueueOptions = {}) =>
       wire.call<"enqueue">({
         place: { method: "POST", path: "/api/jobs/{name}/runs" },
@@ -74,10 +77,18 @@ export function createClient(options: ClientOptions) {
         body: { ...(input === undefined ? {} : { input }), ...given },
         isRepeatable: given.key !== undefined,
       }),
+    /** Sends a signal to the runs that wait for it, now or later. Repeated if no response arrives: an equal value changes nothing. */
+    signal: (name: string, given: SignalOptions) =>
+      wire.call<"sendSignal">({
+        place: { method: "POST", path: "/api/signals/{name}" },
+        params: { name },
+        body: given,
+        isRepeatable: true,
+      }),
     trigger,
-    /** Checks in for what a monitor watches: it began, it is done, it failed. */
+    /** Checks in for the work that a monitor watches: it began, is done or failed. */
     ping,
-    /** One bounded pass. Never repeated: the next one makes up for it. */
+    /** One bounded pass. Never repeated: the next pass makes up for a lost one. */
     tick: (given: BodyOf<"tick"> = {}) =>
       wire.call<"tick">({
         place: { method: "POST", path: "/api/tick" },
@@ -86,7 +97,7 @@ export function createClient(options: ClientOptions) {
         timeoutMs: 120_000,
       }),
     runs: {
-      /** Null where there is none. */
+      /** Null if it does not exist. */
       get: (id: string): Promise<RemoteRun | null> =>
         orNull(
           wire.call<"getRun">({
@@ -108,7 +119,7 @@ export function createClient(options: ClientOptions) {
           body: {},
           isRepeatable: true,
         }),
-      /** Not repeated: the run may have been executed and failed again meanwhile. */
+      /** Not repeated: the run may have been executed and have failed again in between. */
       retry: (id: string) =>
         wire.call<"retryRun">({
           place: { method: "POST", path: "/api/runs/{id}/retry" },
@@ -118,7 +129,16 @@ export function createClient(options: ClientOptions) {
         }),
     },
     schedules: {
-      /** Null where there is none. */
+      /** Executes it if it is due and free; resolves when its run has ended. Never repeated. */
+      runIfDue: (name: string, given: BodyOf<"runIfDue"> = {}) =>
+        wire.call<"runIfDue">({
+          place: { method: "POST", path: "/api/schedules/{name}/run-if-due" },
+          params: { name },
+          body: given,
+          isRepeatable: false,
+          timeoutMs: 3_660_000,
+        }),
+      /** Null if it does not exist. */
       get: (name: string): Promise<RemoteSchedule | null> =>
         orNull(
           wire.call<"getSchedule">({
@@ -161,14 +181,14 @@ export function createClient(options: ClientOptions) {
         }),
       trigger,
     },
-    /** Executes runs here until `signal` aborts; resolves when all of them have ended. */
+    /** Executes runs in this process until `signal` aborts; resolves when all of them have ended. */
     work: (given: WorkOptions): Promise<void> => work(wire, given),
   };
 }
 
-async function orNull<T>(asked: Promise<T>): Promise<T | null> {
+async function orNull<T>(response: Promise<T>): Promise<T | null> {
   try {
-    return await asked;
+    return await response;
   } catch (error) {
     if ((error as { readonly status?: unknown }).status === 404) return null;
     throw error;

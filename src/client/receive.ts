@@ -1,7 +1,7 @@
-// The other end of a dispatch: a service gets runs as signed requests, answers 202, and executes them while
-// it renews them through the addresses and the token that came with each. For any server that speaks
-// Request and Response; it never opens a port of its own. `holdfast` exports it, and not `holdfast/client`,
-// which needs nothing of Node's: a signature is verified by node:crypto.
+// Receives dispatched runs for a service: verifies the signed request, responds 202, and executes the run while it renews the
+// lease through the addresses and the token of the dispatch. It works with any server that has Request and Response, and never
+// opens a port. `holdfast` exports it and not `holdfast/client`, because node:crypto verifies the signature and the client needs
+// nothing of Node.
 
 import { TOLERANCE_MS, verifyDispatch } from "../remote/dispatch/signature.js";
 import { ABORT_GRACE_MS } from "../runs/rules/run.js";
@@ -11,26 +11,26 @@ import { INPUT_BYTES_MAX } from "../shared/json.js";
 import { delay } from "../shared/ports.js";
 import { refuseUnknownMembers } from "../shared/suggest.js";
 import { WorkerStoppedError } from "./errors.js";
-import { type ClaimedRun, type Handler, Held } from "./held.js";
+import { type ClaimedRun, type Handler, HeldRun } from "./held-run.js";
 import { Wire } from "./wire.js";
 
 export type ReceiverOptions = {
   /** The target's secret; several while one rotates. */
   readonly secret: string | readonly string[];
-  /** What executes the runs of each job. */
+  /** The handler of each job. */
   readonly jobs: Readonly<Record<string, Handler>>;
-  /** How often it renews at least. @default a third of the run's lease */
+  /** The longest time between two renewals. @default a third of the run's lease */
   readonly heartbeatMs?: number | undefined;
-  /** Hears of calls back that failed; the run goes on. */
+  /** Called with the error of a failed callback; the run goes on. */
   readonly onError?: ((error: unknown) => void) | undefined;
 };
 
 export type Receiver = {
-  /** Answers 202 and executes, or refuses: 401 what was not signed, 404 a job it does not know, 413 what is too large. */
+  /** Responds 202 and executes the run, or refuses it: 401 without a valid signature, 404 for an unknown job, 413 if too large. */
   receive(request: Request): Promise<Response>;
   /**
-   * Takes no more runs and waits for those it has. What has not ended after `graceMs` (20 s) is told to
-   * stop and given back, its attempt not burnt.
+   * Takes no more runs and waits for the current ones. Runs that have not ended after `graceMs` (20 s) are aborted and handed
+   * back; their attempts do not count.
    */
   stop(options?: { readonly graceMs?: number }): Promise<void>;
 };
@@ -47,8 +47,8 @@ type Carried =
   | "idempotencyKey"
   | "tags";
 
-/** What a dispatch carries; written in docs/guides/dispatch.md. */
-type Order = Pick<ClaimedRun, Carried> & {
+/** The body of a dispatch; docs/guides/dispatch.md describes it. */
+type Dispatch = Pick<ClaimedRun, Carried> & {
   readonly runId: string;
   readonly callbacks: { readonly heartbeat: string };
   readonly token: string;
@@ -57,35 +57,38 @@ type Order = Pick<ClaimedRun, Carried> & {
 const OPTIONS = ["secret", "jobs", "heartbeatMs", "onError"];
 const HEARTBEAT = { method: "POST", path: "/api/runs/{id}/heartbeat" } as const;
 const BEAT_AGAIN_MS = 500;
-/** An input and what is around it take less. Whoever sends more has no business here, signed or not. */
+/** More than any input with its envelope needs. A larger body is refused, signed or not. */
 const BODY_BYTES_MAX = 4 * INPUT_BYTES_MAX;
+/** Each piece costs time of its own, and the sender has shown no secret yet. */
+const BODY_PIECES_MAX = 10_000;
 
 export function createReceiver(options: ReceiverOptions): Receiver {
   const { secret, jobs, onError, heartbeatMs = Number.POSITIVE_INFINITY } = checked(options);
-  const held = new Map<Held, Promise<void>>();
-  /** Requests that were taken, by name, as long as a copy of one would still count as new. */
+  const held = new Map<HeldRun, Promise<void>>();
+  /** Accepted requests by id, for as long as a copy would still pass the time check. */
   const taken = new Map<string, number>();
   let isStopping = false;
 
   const receive = async (request: Request): Promise<Response> => {
     const body = await textOf(request);
-    if (body === null) return answer(413, `larger than ${BODY_BYTES_MAX} bytes`);
+    if (body === null)
+      return respond(413, `larger than ${BODY_BYTES_MAX} bytes or ${BODY_PIECES_MAX} pieces`);
     const verified = verifyDispatch({ headers: request.headers, body, secrets: secret });
-    if (!verified.ok) return answer(401, verified.reason);
-    const order = JSON.parse(body) as Order;
-    const handler = Object.hasOwn(jobs, order.job) ? jobs[order.job] : undefined;
-    if (handler === undefined) return answer(404, `no handler for the job ${order.job}`);
+    if (!verified.ok) return respond(401, verified.reason);
+    const dispatch = JSON.parse(body) as Dispatch;
+    const handler = Object.hasOwn(jobs, dispatch.job) ? jobs[dispatch.job] : undefined;
+    if (handler === undefined) return respond(404, `no handler for the job ${dispatch.job}`);
     const nowMs = portableClock.monotonicMs();
     forgetOld(nowMs);
     if (!taken.has(verified.id)) {
-      if (isStopping) return answer(503, "told to stop");
-      begin(order, handler, request.headers.get("traceparent"), nowMs);
+      if (isStopping) return respond(503, "told to stop");
+      begin(dispatch, handler, request.headers.get("traceparent"), nowMs);
       taken.set(verified.id, nowMs);
     }
-    return answer(202, "accepted");
+    return respond(202, "accepted");
   };
 
-  /** The oldest are first, so no more is looked at than is forgotten. */
+  /** The oldest come first, so the loop ends at the first one that stays. */
   const forgetOld = (nowMs: number) => {
     for (const [id, atMs] of taken) {
       if (nowMs - atMs <= 2 * TOLERANCE_MS) return;
@@ -93,22 +96,27 @@ export function createReceiver(options: ReceiverOptions): Receiver {
     }
   };
 
-  const begin = (order: Order, handler: Handler, traceparent: string | null, askedMs: number) => {
-    const { runId, callbacks, token, ...rest } = order;
+  const begin = (
+    dispatch: Dispatch,
+    handler: Handler,
+    traceparent: string | null,
+    sentMs: number,
+  ) => {
+    const { runId, callbacks, token, ...rest } = dispatch;
     const url = callbacks.heartbeat.slice(0, callbacks.heartbeat.lastIndexOf("/api/runs/"));
     const wire = new Wire({ url, secret: token, fetch: globalThis.fetch });
     const run = { ...rest, id: runId, traceparent };
-    const one = new Held({ run, wire, askedMs });
+    const one = new HeldRun({ run, wire, sentMs });
     const over = new AbortController();
     const ended = Promise.all([
-      // After the answer: nothing is told of a run before the server knows who has it.
+      // After the response: the server must know who has the run before it gets calls about it.
       delay(portableClock, 0, over.signal)
         .then(() => one.execute(handler))
         .finally(() => over.abort()),
-      beatAlways({ held: one, wire, heartbeatMs, over: over.signal, onError }),
+      keepRenewing({ held: one, wire, heartbeatMs, over: over.signal, onError }),
     ])
       .then(() => undefined)
-      .catch((error: unknown) => hear(onError, error))
+      .catch((error: unknown) => reportError(onError, error))
       .finally(() => held.delete(one));
     held.set(one, ended);
   };
@@ -125,15 +133,15 @@ export function createReceiver(options: ReceiverOptions): Receiver {
       isStopping = true;
       await endedWithin(graceMs);
       for (const each of held.keys()) each.abort(new WorkerStoppedError());
-      // What does not end even then keeps its lease until that runs out.
+      // A run that does not end even then keeps its lease until the lease expires.
       await endedWithin(ABORT_GRACE_MS);
     },
   };
 }
 
-/** Renews at each third of the lease; sooner where the last call had no answer. */
-async function beatAlways(params: {
-  readonly held: Held;
+/** Renews after each third of the lease, and sooner if the last call got no response. */
+async function keepRenewing(params: {
+  readonly held: HeldRun;
   readonly wire: Wire;
   readonly heartbeatMs: number;
   readonly over: AbortSignal;
@@ -141,13 +149,13 @@ async function beatAlways(params: {
 }): Promise<void> {
   const { held, wire, over } = params;
   const { id, fence } = held.run;
-  let isAnswered = true;
+  let hasRenewed = true;
   while (!over.aborted) {
     const third = held.leaseMs / 3;
     const usualMs = Math.min(third, params.heartbeatMs);
-    await delay(portableClock, isAnswered ? usualMs : Math.min(third, BEAT_AGAIN_MS), over);
+    await delay(portableClock, hasRenewed ? usualMs : Math.min(third, BEAT_AGAIN_MS), over);
     if (over.aborted) return;
-    const askedMs = portableClock.monotonicMs();
+    const sentMs = portableClock.monotonicMs();
     try {
       const { leaseMs, cancel } = await wire.call<"beatRun">({
         place: HEARTBEAT,
@@ -158,30 +166,30 @@ async function beatAlways(params: {
         timeoutMs: third,
         signal: over,
       });
-      isAnswered = true;
-      held.renewed(leaseMs, askedMs);
+      hasRenewed = true;
+      held.renewed(leaseMs, sentMs);
       if (cancel) held.abort(new CancelledError(id));
     } catch (error) {
       if (over.aborted) return;
-      isAnswered = false;
-      hear(params.onError, error);
+      hasRenewed = false;
+      reportError(params.onError, error);
       if (isLost(error)) return held.lost();
       held.stopIfSilent(portableClock.monotonicMs());
     }
   }
 }
 
-/** Null: it is too large, and the rest was not read. */
+/** Null: the body is too large or comes in too many pieces, and the rest was not read. */
 async function textOf(request: Request): Promise<string | null> {
   const decoder = new TextDecoder();
   const reader = request.body?.getReader();
   let text = "";
   let bytes = 0;
-  while (reader) {
+  for (let pieces = 1; reader; pieces += 1) {
     const { done, value } = await reader.read();
     if (done) break;
     bytes += value.byteLength;
-    if (bytes > BODY_BYTES_MAX) {
+    if (bytes > BODY_BYTES_MAX || pieces > BODY_PIECES_MAX) {
       void reader.cancel().catch(() => undefined);
       return null;
     }
@@ -194,15 +202,15 @@ function isLost(error: unknown): boolean {
   return (error as { readonly error?: unknown }).error === "lease_lost";
 }
 
-function hear(listener: ReceiverOptions["onError"], error: unknown): void {
+function reportError(listener: ReceiverOptions["onError"], error: unknown): void {
   try {
     listener?.(error);
   } catch {
-    // Whoever listens must not end a run.
+    // An error of the listener must not end a run.
   }
 }
 
-function answer(status: number, message: string): Response {
+function respond(status: number, message: string): Response {
   return Response.json({ message }, { status });
 }
 
@@ -220,7 +228,7 @@ function checked(options: ReceiverOptions): ReceiverOptions {
     problems.push({
       field: "createReceiver().jobs",
       message:
-        "must name a job and what executes it, for example { study: async (input, ctx) => result }",
+        "must name a job and its handler, for example { study: async (input, ctx) => result }",
     });
   const { heartbeatMs } = options;
   if (heartbeatMs !== undefined && !(heartbeatMs >= 100))

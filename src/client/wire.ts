@@ -1,5 +1,5 @@
-// One call of the HTTP API: typed by the contract, limited in time, and repeated only where a second
-// call does no more than the first. Types of the contract alone are imported, none of its code.
+// Makes one call of the HTTP API for the client: typed by the contract, limited in time, and repeated only if a second call does
+// no more than the first. It imports types of the contract and none of its code.
 
 import type { z } from "zod";
 import type { ROUTES } from "../http/wire/contract.js";
@@ -13,8 +13,8 @@ type Routes = typeof ROUTES;
 type Parsed<T> = T extends z.ZodType ? z.output<T> : never;
 type Given<T> = T extends z.ZodType ? z.input<T> : never;
 export type RouteName = keyof Routes;
-export type AnswerOf<K extends RouteName> = Parsed<
-  Routes[K]["answers"][keyof Routes[K]["answers"]]
+export type ResponseOf<K extends RouteName> = Parsed<
+  Routes[K]["responses"][keyof Routes[K]["responses"]]
 >;
 export type BodyOf<K extends RouteName> = Routes[K] extends { readonly body: infer B }
   ? Given<B>
@@ -23,7 +23,7 @@ export type QueryOf<K extends RouteName> = Routes[K] extends { readonly query: i
   ? { readonly [N in keyof Given<Q>]: string | number | undefined }
   : undefined;
 
-/** Where a route is; that it is where the contract says is checked by the compiler. */
+/** The method and path of a route; the compiler checks them against the contract. */
 export type Place<K extends RouteName> = {
   readonly method: Routes[K]["method"];
   readonly path: Routes[K]["path"];
@@ -38,7 +38,7 @@ export type CallParams<K extends RouteName> = {
   readonly isRepeatable: boolean;
   /** @default 30 s */
   readonly timeoutMs?: number;
-  /** How many times it is asked in all. @default 5 where it is repeatable */
+  /** How many times it is sent in all. @default 5 if it is repeatable */
   readonly tries?: number;
   readonly signal?: AbortSignal | undefined;
 };
@@ -52,7 +52,7 @@ export type WireOptions = {
 const TIMEOUT_MS = 30_000;
 const TRIES = 5;
 const BACKOFF = { attempts: TRIES, delayMs: 200, factor: 2, maxMs: 5_000, jitter: 0.5 };
-/** No connection was made, so nothing was received. */
+/** No connection was made, so the server received nothing. */
 const NOT_RECEIVED = ["ECONNREFUSED", "ENOTFOUND", "EAI_AGAIN", "EHOSTUNREACH", "ENETUNREACH"];
 /** The server cannot serve anybody now. */
 const UNAVAILABLE = [429, 502, 503, 504];
@@ -64,31 +64,31 @@ export class Wire {
     this.#options = options;
   }
 
-  async call<K extends RouteName>(asked: CallParams<K>): Promise<AnswerOf<K>> {
-    const { isRepeatable, tries = TRIES, signal } = asked;
+  async call<K extends RouteName>(call: CallParams<K>): Promise<ResponseOf<K>> {
+    const { isRepeatable, tries = TRIES, signal } = call;
     for (let attempt = 1; ; attempt += 1) {
       try {
-        return await this.#once(asked);
+        return await this.#once(call);
       } catch (error) {
         const isWorth = attempt < tries && !signal?.aborted && isWorthAnother(error, isRepeatable);
         if (!isWorth) throw error;
         const backoffMs = retryDelayMs(BACKOFF, attempt, () => systemRandom.next());
-        const askedMs = error instanceof RequestRefusedError ? (error.retryAfterMs ?? 0) : 0;
-        await delay(portableClock, Math.max(backoffMs, askedMs), signal);
+        const retryAfterMs = error instanceof RequestRefusedError ? (error.retryAfterMs ?? 0) : 0;
+        await delay(portableClock, Math.max(backoffMs, retryAfterMs), signal);
         if (signal?.aborted) throw error;
       }
     }
   }
 
-  async #once<K extends RouteName>(asked: CallParams<K>): Promise<AnswerOf<K>> {
-    const { place, body, timeoutMs = TIMEOUT_MS, signal } = asked;
+  async #once<K extends RouteName>(call: CallParams<K>): Promise<ResponseOf<K>> {
+    const { place, body, timeoutMs = TIMEOUT_MS, signal } = call;
     const { secret, fetch: send } = this.#options;
     const ending = new AbortController();
     const end = () => ending.abort();
     const timer = portableClock.timer(timeoutMs, end);
     signal?.addEventListener("abort", end, { once: true });
     try {
-      const response = await send(this.#address(asked), {
+      const response = await send(this.#address(call), {
         method: place.method,
         headers: {
           accept: "application/json",
@@ -96,13 +96,13 @@ export class Wire {
           ...(body === undefined ? {} : { "content-type": "application/json" }),
         },
         ...(body === undefined ? {} : { body: JSON.stringify(body) }),
-        // The secret goes nowhere else.
+        // A redirect must not carry the secret to another host.
         redirect: "error",
         signal: ending.signal,
       });
       const text = await response.text();
       if (!response.ok) throw refused(response, text);
-      return JSON.parse(text) as AnswerOf<K>;
+      return JSON.parse(text) as ResponseOf<K>;
     } catch (error) {
       if (error instanceof RequestRefusedError) throw error;
       const what = `${place.method} ${place.path}`;
@@ -148,7 +148,7 @@ function refused(response: Response, text: string): RequestRefusedError {
   return new RequestRefusedError({
     status,
     error: error ?? `http_${status}`,
-    detail: detail ?? `The server answered with status ${status}.`,
+    detail: detail ?? `The server responded with status ${status}.`,
     requestId: requestId ?? headers.get("x-request-id"),
     problems: problems ?? [],
     retryAfterMs: Number.isFinite(seconds) ? seconds * 1_000 : null,
@@ -162,7 +162,7 @@ type Problem = {
   readonly problems?: readonly { readonly field: string; readonly message: string }[];
 };
 
-/** A proxy between may answer with a page of its own. */
+/** Empty if the text is no problem document: a proxy may respond with its own page. */
 function problemOf(text: string): Problem {
   try {
     return (JSON.parse(text) ?? {}) as Problem;

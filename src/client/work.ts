@@ -1,6 +1,5 @@
-// The loop of a worker elsewhere: claims with a long poll, renews what it holds in batches, executes, and
-// drains when it is told to stop. A claim keeps its name until it was answered, so that what a lost
-// answer carried is found again.
+// Runs the loop of a remote worker for the client: claims with a long poll, renews its leases in batches, executes runs, and
+// drains on stop. A claim keeps its id until a response arrives, so that runs from a lost response are found again.
 
 import { retryDelayMs } from "../runs/rules/retry.js";
 import { ABORT_GRACE_MS } from "../runs/rules/run.js";
@@ -9,23 +8,23 @@ import { systemIds, systemRandom } from "../shared/adapters/random.js";
 import { CancelledError, ConfigurationError } from "../shared/errors.js";
 import { delay } from "../shared/ports.js";
 import { RequestRefusedError, WorkerStoppedError } from "./errors.js";
-import { type Handler, Held } from "./held.js";
+import { type Handler, HeldRun } from "./held-run.js";
 import type { Wire } from "./wire.js";
 
 export type WorkOptions = {
-  /** What executes the runs of each job. */
+  /** The handler of each job. */
   readonly jobs: Readonly<Record<string, Handler>>;
   /** Runs at the same time, 1 … 100. @default 1 */
   readonly concurrency?: number | undefined;
-  /** Names this worker among all; shown as the holder of its runs. @default a random one */
+  /** The name of this worker, shown as the holder of its runs. @default a random one */
   readonly instance?: string | undefined;
   /** Ends the loop: no new claims, then it drains. */
   readonly signal?: AbortSignal | undefined;
-  /** How long running handlers may go on after that, before their signal aborts. @default 20 s */
+  /** How long running handlers may go on after a stop before their signal aborts. @default 20 s */
   readonly graceMs?: number | undefined;
-  /** How long a claim waits at the server for a run; a stop waits for it. @default 5 s */
+  /** How long a claim waits at the server for a run; a stop waits for the claim. @default 5 s */
   readonly waitMs?: number | undefined;
-  /** Hears of calls that failed; the loop goes on by itself. */
+  /** Called with the error of a failed call; the loop goes on by itself. */
   readonly onError?: ((error: unknown) => void) | undefined;
 };
 
@@ -36,7 +35,7 @@ const BACKOFF = { attempts: 1, delayMs: 250, factor: 2, maxMs: 10_000, jitter: 0
 const BEAT_AGAIN_MS = 500;
 const IDLE_MS = 3_600_000;
 
-/** Resolves when it was told to stop and everything has ended or was given up. */
+/** Resolves after a stop, when every run has ended or was abandoned. */
 export async function work(wire: Wire, options: WorkOptions): Promise<void> {
   await new WorkLoop(wire, options).run();
 }
@@ -46,7 +45,7 @@ class WorkLoop {
   readonly #options: WorkOptions;
   readonly #instance: string;
   readonly #concurrency: number;
-  readonly #held = new Map<Held, Promise<void>>();
+  readonly #held = new Map<HeldRun, Promise<void>>();
   #changed = new AbortController();
   #isOver = false;
 
@@ -58,9 +57,9 @@ class WorkLoop {
   }
 
   async run(): Promise<void> {
-    const beating = this.#beatAlways();
+    const beating = this.#keepRenewing();
     try {
-      await this.#claimAlways();
+      await this.#keepClaiming();
       await this.#drain();
     } finally {
       this.#isOver = true;
@@ -75,7 +74,7 @@ class WorkLoop {
 
   // ── claiming ───────────────────────────────────────────────────────────────────────────────────
 
-  async #claimAlways(): Promise<void> {
+  async #keepClaiming(): Promise<void> {
     let claimId = ids.unique();
     for (let failures = 0; !this.#isStopping; ) {
       const limit = this.#concurrency - this.#held.size;
@@ -89,7 +88,7 @@ class WorkLoop {
         failures = 0;
       } catch (error) {
         if (isForGood(error)) throw error;
-        this.#hear(error);
+        this.#reportError(error);
         failures += 1;
         const pauseMs = retryDelayMs(BACKOFF, failures, () => systemRandom.next());
         await delay(portableClock, pauseMs, this.#options.signal);
@@ -99,7 +98,7 @@ class WorkLoop {
 
   async #claim(claimId: string, limit: number): Promise<void> {
     const { jobs, waitMs = 5_000 } = this.#options;
-    const askedMs = portableClock.monotonicMs();
+    const sentMs = portableClock.monotonicMs();
     const { runs } = await this.#wire.call<"claimRuns">({
       place: CLAIM,
       body: { instance: this.#instance, claimId, jobs: Object.keys(jobs), limit, waitMs },
@@ -107,28 +106,28 @@ class WorkLoop {
       tries: 1,
       timeoutMs: waitMs + 30_000,
     });
-    // Waiting at the server is no part of a lease: only the last moment of it may be.
-    const heldSinceMs = Math.max(askedMs, portableClock.monotonicMs() - 1_000);
+    // The lease begins when the server claims the run, at most a moment before the response, not when the long poll began.
+    const heldSinceMs = Math.max(sentMs, portableClock.monotonicMs() - 1_000);
     for (const run of runs) {
-      const held = new Held({
+      const held = new HeldRun({
         run,
         instance: this.#instance,
         wire: this.#wire,
-        askedMs: heldSinceMs,
+        sentMs: heldSinceMs,
       });
       if (this.#isStopping) this.#keep(held, held.release());
       else this.#begin(held);
     }
   }
 
-  #begin(held: Held): void {
+  #begin(held: HeldRun): void {
     const handler = this.#options.jobs[held.run.job] as Handler;
     this.#keep(held, held.execute(handler));
   }
 
-  #keep(held: Held, ending: Promise<void>): void {
+  #keep(held: HeldRun, ending: Promise<void>): void {
     const ended = ending
-      .catch((error: unknown) => this.#hear(error))
+      .catch((error: unknown) => this.#reportError(error))
       .finally(() => {
         this.#held.delete(held);
         this.#change();
@@ -139,18 +138,18 @@ class WorkLoop {
 
   // ── renewing ───────────────────────────────────────────────────────────────────────────────────
 
-  async #beatAlways(): Promise<void> {
+  async #keepRenewing(): Promise<void> {
     let beatMs = portableClock.monotonicMs();
-    let isAnswered = true;
+    let hasRenewed = true;
     while (!this.#isOver) {
       const third = Math.min(...[...this.#held.keys()].map(({ leaseMs }) => leaseMs / 3), IDLE_MS);
-      const dueMs = beatMs + (isAnswered ? third : Math.min(third, BEAT_AGAIN_MS));
+      const dueMs = beatMs + (hasRenewed ? third : Math.min(third, BEAT_AGAIN_MS));
       const nowMs = portableClock.monotonicMs();
       // A run that begins meanwhile may have a shorter lease: then it is looked at again.
       if (dueMs > nowMs) await this.#pause(dueMs - nowMs);
       else {
         beatMs = nowMs;
-        isAnswered = this.#held.size === 0 || (await this.#beat(third));
+        hasRenewed = this.#held.size === 0 || (await this.#beat(third));
       }
     }
   }
@@ -158,9 +157,9 @@ class WorkLoop {
   async #beat(timeoutMs: number): Promise<boolean> {
     const held = [...this.#held.keys()];
     const byId = new Map(held.map((each) => [each.run.id, each]));
-    const askedMs = portableClock.monotonicMs();
+    const sentMs = portableClock.monotonicMs();
     try {
-      const answer = await this.#wire.call<"beatRuns">({
+      const renewed = await this.#wire.call<"beatRuns">({
         place: HEARTBEAT,
         body: {
           instance: this.#instance,
@@ -170,14 +169,14 @@ class WorkLoop {
         tries: 1,
         timeoutMs,
       });
-      for (const { id, leaseMs, cancel } of answer.held) {
-        byId.get(id)?.renewed(leaseMs, askedMs);
+      for (const { id, leaseMs, cancel } of renewed.held) {
+        byId.get(id)?.renewed(leaseMs, sentMs);
         if (cancel) byId.get(id)?.abort(new CancelledError(id));
       }
-      for (const id of answer.lost) byId.get(id)?.lost();
+      for (const id of renewed.lost) byId.get(id)?.lost();
       return true;
     } catch (error) {
-      this.#hear(error);
+      this.#reportError(error);
       return false;
     } finally {
       for (const each of held) each.stopIfSilent(portableClock.monotonicMs());
@@ -186,7 +185,7 @@ class WorkLoop {
 
   // ── stopping ───────────────────────────────────────────────────────────────────────────────────
 
-  /** What does not end after its signal aborted is given up: its lease runs out by itself. */
+  /** Runs that do not end after their signal aborts are abandoned: their leases expire by themselves. */
   async #drain(): Promise<void> {
     const { graceMs = 20_000 } = this.#options;
     await this.#endedWithin(graceMs);
@@ -201,7 +200,7 @@ class WorkLoop {
     await Promise.race([ended, delay(portableClock, waitMs, over.signal)]);
   }
 
-  /** Until something began or ended, or the stop, and at most so long. */
+  /** Waits until a run begins or ends, a stop arrives, or the time is over. */
   async #pause(waitMs: number): Promise<void> {
     const { signal } = this.#options;
     const changed = this.#changed;
@@ -218,16 +217,16 @@ class WorkLoop {
     changed.abort();
   }
 
-  #hear(error: unknown): void {
+  #reportError(error: unknown): void {
     try {
       this.#options.onError?.(error);
     } catch {
-      // Whoever listens must not end the loop.
+      // An error of the listener must not end the loop.
     }
   }
 }
 
-/** A wrong secret, a closed scope, a wrong body: asking again would not help. */
+/** A wrong secret, a closed scope, a wrong body: a repetition would not help. */
 function isForGood(error: unknown): boolean {
   if (!(error instanceof RequestRefusedError)) return false;
   return error.status >= 400 && error.status < 500 && ![408, 425, 429].includes(error.status);

@@ -46,6 +46,19 @@ test("one that is there leaves no timer behind, and comes in any pieces", async 
   expect(vi.getTimerCount()).toBe(0);
 });
 
+test("one that comes in more than 10,000 pieces is refused, however small they are", async () => {
+  let given = 0;
+  const crumbs: BodySource = {
+    read: async (take) => {
+      for (; given < 1_000_000; given += 1) take(Uint8Array.of(0x20));
+    },
+    cancel: () => undefined,
+  };
+  const refusal = await readJson(asked(crumbs)).catch((error) => error.refusal);
+  expect(refusal).toMatchObject({ status: 413, error: "body_too_large" });
+  expect(given).toBe(10_000);
+});
+
 test("what follows the limit is not asked for", async () => {
   let given = 0;
   const endless: BodySource = {
@@ -60,4 +73,28 @@ test("what follows the limit is not asked for", async () => {
   const refusal = await readJson(asked(endless)).catch((error) => error.refusal);
   expect(refusal).toMatchObject({ status: 413, error: "body_too_large" });
   expect(given).toBe(33);
+});
+
+const whole = (text: string): BodySource => ({
+  read: async (take) => take(new TextEncoder().encode(text)),
+  cancel: () => undefined,
+});
+
+test("one of very many members is refused before it is parsed: that would take a second", async () => {
+  const parse = vi.spyOn(JSON, "parse");
+  const names = Array.from({ length: 150_000 }, (_, at) => `"k${at}":1`).join(",");
+  for (const text of [`{${names}}`, `[${"1,".repeat(150_000)}1]`]) {
+    const refusal = await readJson(asked(whole(text))).catch((error) => error.refusal);
+    expect(refusal).toMatchObject({ status: 400, error: "body_invalid" });
+  }
+  expect(parse).not.toHaveBeenCalled();
+  parse.mockRestore();
+});
+
+test("members inside of an input are not counted, and neither are commas in texts", async () => {
+  const input = Object.fromEntries(Array.from({ length: 5_000 }, (_, at) => [`k${at}`, [at, at]]));
+  const body = { input, key: `${'\\"'.repeat(500)}${",".repeat(500)}`, tags: [","] };
+  expect(await readJson(asked(whole(JSON.stringify(body))))).toEqual(body);
+  const many = Object.fromEntries(Array.from({ length: 100 }, (_, at) => [`k${at}`, at]));
+  expect(await readJson(asked(whole(JSON.stringify(many))))).toEqual(many);
 });

@@ -3,7 +3,7 @@
 // clients the feed does nothing.
 
 import type { Holdfast } from "../holdfast.js";
-import { hosting, type ServerInternals } from "../instance/server-internals.js";
+import { type ServerInternals, serverInternals } from "../instance/server-internals.js";
 import { StoppedError } from "../shared/errors.js";
 import type { Clock, Ids, Timer } from "../shared/ports.js";
 import { EVENT_NAMES } from "../telemetry/log.js";
@@ -13,11 +13,11 @@ export type Hint = { readonly type: string; readonly id: string | null; readonly
 
 const CLIENTS_MAX = 100;
 /** Hints that are buffered for clients that reconnect. */
-const KEPT_MAX = 1_000;
+const BUFFERED_MAX = 1_000;
 /** A larger batch is sent as one hint. */
-const TOGETHER_MAX = 200;
+const BATCH_MAX = 200;
 const GATHER_MS = 100;
-const LOOK_EVERY_MS = 2_000;
+const POLL_EVERY_MS = 2_000;
 const KEEP_ALIVE_MS = 15_000;
 /** A client that reconnects within this time misses nothing. */
 const LINGER_MS = 30_000;
@@ -25,39 +25,49 @@ const LINGER_MS = 30_000;
 const LIFE_MS = 15 * 60_000;
 /** Chunks that are buffered for a slow client. */
 const BEHIND_MAX = 2_000;
-const TOLD = EVENT_NAMES.filter((name) => /^(run|tick|schedule|lock|instance|alert)\./.test(name));
+const STREAMED_EVENTS = EVENT_NAMES.filter((name) =>
+  /^(run|tick|schedule|lock|instance|alert)\./.test(name),
+);
 
 type Client = {
   readonly controller: ReadableStreamDefaultController<Uint8Array>;
   readonly sinceMs: number;
+  /** Throws an HttpError if the client would be refused by now. */
+  readonly recheck: () => Promise<void>;
+};
+
+type Listening = Pick<Client, "recheck"> & {
+  /** The id of the last event that the client had. */
+  readonly after: string | null;
+  readonly signal: AbortSignal;
 };
 
 export class EventFeed {
   readonly #holdfast: Holdfast;
-  readonly #host: ServerInternals;
+  readonly #internals: ServerInternals;
   readonly #clock: Clock;
   readonly #ids: Ids;
   readonly #clients = new Set<Client>();
   readonly #encoder = new TextEncoder();
   #timers: Timer[] = [];
   #unsubscribe: (() => void)[] = [];
-  /** Identifies this period with clients: event numbers of another period are meaningless. */
-  #stretch = "";
+  /** Identifies a period in which clients are connected: event numbers of another period mean nothing. */
+  #period = "";
   #count = 0;
-  #kept: { readonly no: number; readonly hint: Hint }[] = [];
-  #gathered: Hint[] = [];
+  #buffered: { readonly no: number; readonly hint: Hint }[] = [];
+  #pending: Hint[] = [];
   #seen: Awaited<ReturnType<ServerInternals["glance"]>> | null = null;
 
   constructor(params: { readonly holdfast: Holdfast; readonly clock: Clock; readonly ids: Ids }) {
     this.#holdfast = params.holdfast;
-    this.#host = params.holdfast[hosting];
+    this.#internals = params.holdfast[serverInternals];
     this.#clock = params.clock;
     this.#ids = params.ids;
   }
 
-  /** A stream for one more client; `after` is the id of the last event that it had. */
-  open(after: string | null, signal: AbortSignal): ReadableStream<Uint8Array> {
-    if (this.#host.stopSignal.aborted) throw new StoppedError("events");
+  /** A stream for one more client. */
+  open({ after, signal, recheck }: Listening): ReadableStream<Uint8Array> {
+    if (this.#internals.stopSignal.aborted) throw new StoppedError("events");
     if (this.#clients.size >= CLIENTS_MAX) throw tooMany();
     let client: Client | null = null;
     const leave = () => client && this.#leave(client);
@@ -65,7 +75,7 @@ export class EventFeed {
     return new ReadableStream<Uint8Array>(
       {
         start: (controller) => {
-          client = { controller, sinceMs: this.#clock.monotonicMs() };
+          client = { controller, sinceMs: this.#clock.monotonicMs(), recheck };
           this.#begin();
           this.#clients.add(client);
           this.#greet(client, after);
@@ -90,30 +100,32 @@ export class EventFeed {
 
   /** The hints after that event; null: they are no longer buffered. */
   #after(id: string): readonly { readonly no: number; readonly hint: Hint }[] | null {
-    const [stretch, no] = id.split(".");
-    const oldest = this.#kept[0]?.no ?? this.#count + 1;
-    if (stretch !== this.#stretch || !/^\d{1,15}$/.test(no ?? "")) return null;
+    const [period, no] = id.split(".");
+    const oldest = this.#buffered[0]?.no ?? this.#count + 1;
+    if (period !== this.#period || !/^\d{1,15}$/.test(no ?? "")) return null;
     if (Number(no) < oldest - 1 || Number(no) > this.#count) return null;
-    return this.#kept.filter((each) => each.no > Number(no));
+    return this.#buffered.filter((each) => each.no > Number(no));
   }
 
   #begin(): void {
     if (this.#clients.size > 0) return;
     this.#stopTimers();
-    if (this.#stretch === "") {
-      this.#stretch = this.#ids.unique();
-      const { stopSignal } = this.#host;
+    if (this.#period === "") {
+      this.#period = this.#ids.unique();
+      const { stopSignal } = this.#internals;
       const end = () => this.#end();
       stopSignal.addEventListener("abort", end, { once: true });
       this.#unsubscribe = [
         () => stopSignal.removeEventListener("abort", end),
-        ...TOLD.map((name) => this.#holdfast.on(name, (event) => this.#gather(name, idOf(event)))),
+        ...STREAMED_EVENTS.map((name) =>
+          this.#holdfast.on(name, (event) => this.#gather(name, idOf(event))),
+        ),
       ];
     }
     this.#every(GATHER_MS, () => this.#flush());
     this.#every(KEEP_ALIVE_MS, () => this.#keepAlive());
-    this.#every(LOOK_EVERY_MS, () => this.#look());
-    void this.#look();
+    this.#every(POLL_EVERY_MS, () => this.#poll());
+    void this.#poll();
   }
 
   /** Repeats `act` until the timers are stopped, even if that happens during `act`. */
@@ -136,8 +148,9 @@ export class EventFeed {
   }
 
   /** Changes by people and other instances show only in the tables. The next poll makes up for a failed one. */
-  async #look(): Promise<void> {
-    const seen = await this.#host.glance().catch(() => null);
+  async #poll(): Promise<void> {
+    await Promise.all([...this.#clients].map((client) => this.#recheck(client)));
+    const seen = await this.#internals.glance().catch(() => null);
     if (seen === null) return;
     const before = this.#seen;
     this.#seen = seen;
@@ -148,21 +161,30 @@ export class EventFeed {
     if (before.openAlerts !== seen.openAlerts) this.#gather("alerts.changed", null);
   }
 
+  /** Ends the stream of a revoked key or an ended session. While the database cannot be reached, streams stay open. */
+  async #recheck(client: Client): Promise<void> {
+    try {
+      await client.recheck();
+    } catch (error) {
+      if (error instanceof HttpError) this.#close(client);
+    }
+  }
+
   #gather(type: string, id: string | null): void {
-    if (this.#gathered.length <= TOGETHER_MAX) this.#gathered.push({ type, id, at: this.#now() });
+    if (this.#pending.length <= BATCH_MAX) this.#pending.push({ type, id, at: this.#now() });
   }
 
   #flush(): void {
-    const isMany = this.#gathered.length > TOGETHER_MAX;
-    const hints = isMany ? [{ type: "runs.changed", id: null, at: this.#now() }] : this.#gathered;
-    this.#gathered = [];
+    const isMany = this.#pending.length > BATCH_MAX;
+    const hints = isMany ? [{ type: "runs.changed", id: null, at: this.#now() }] : this.#pending;
+    this.#pending = [];
     for (const hint of hints) {
       this.#count += 1;
       const entry = { no: this.#count, hint };
-      this.#kept.push(entry);
+      this.#buffered.push(entry);
       for (const client of this.#clients) this.#send(client, this.#event(entry));
     }
-    if (this.#kept.length > KEPT_MAX) this.#kept = this.#kept.slice(-KEPT_MAX);
+    if (this.#buffered.length > BUFFERED_MAX) this.#buffered = this.#buffered.slice(-BUFFERED_MAX);
   }
 
   #keepAlive(): void {
@@ -174,7 +196,7 @@ export class EventFeed {
   }
 
   #event({ no, hint }: { readonly no: number; readonly hint: Hint }): string {
-    return `id: ${this.#stretch}.${no}\ndata: ${JSON.stringify(hint)}\n\n`;
+    return `id: ${this.#period}.${no}\ndata: ${JSON.stringify(hint)}\n\n`;
   }
 
   /** Disconnects a client that does not read; it gets "refetch" when it reconnects. */
@@ -208,10 +230,10 @@ export class EventFeed {
     this.#stopTimers();
     for (const stop of this.#unsubscribe) stop();
     this.#unsubscribe = [];
-    this.#stretch = "";
+    this.#period = "";
     this.#count = 0;
-    this.#kept = [];
-    this.#gathered = [];
+    this.#buffered = [];
+    this.#pending = [];
     this.#seen = null;
   }
 

@@ -5,9 +5,9 @@ import type { IncomingMessage, ServerResponse } from "node:http";
 import { Readable } from "node:stream";
 import type { Holdfast } from "../holdfast.js";
 import type { StartOptions } from "../instance/config.js";
-import { hosting } from "../instance/server-internals.js";
+import { serverInternals } from "../instance/server-internals.js";
 import type { Logger } from "../telemetry/log.js";
-import { createAnswerer, type HandlerOptions } from "./handler.js";
+import { createHttpHandler, type HandlerOptions } from "./handler.js";
 import { NO_URL, NodeHttpRequest, noAddress, urlOf } from "./node.js";
 import { refused } from "./pipeline.js";
 import type { HttpResponse } from "./request.js";
@@ -16,7 +16,7 @@ export type FastifyPluginOptions = HandlerOptions & {
   readonly holdfast: Holdfast;
   /** As `holdfast.start` takes it. @default HOLDFAST_SCHEDULER_ENABLED, HOLDFAST_WORKER_ENABLED */
   readonly start?: StartOptions | undefined;
-  /** Where the routes are; Fastify's own `prefix` of the registration counts too. */
+  /** The path of the routes; Fastify's own `prefix` of the registration counts too. */
   readonly prefix?: string | undefined;
   /** How long running runs may go on when the server closes. @default "25s" */
   readonly grace?: string | number | undefined;
@@ -56,8 +56,8 @@ export async function holdfastFastify(
   options: FastifyPluginOptions,
 ): Promise<void> {
   const { holdfast, start, grace, prefix: _, ...rest } = options;
-  holdfast[hosting].lendLogger(server.log);
-  const answerer = createAnswerer(holdfast, {
+  holdfast[serverInternals].lendLogger(server.log);
+  const handler = createHttpHandler(holdfast, {
     basePath: server.prefix,
     logger: server.log,
     ...rest,
@@ -79,7 +79,7 @@ export async function holdfastFastify(
       const response =
         url === null
           ? refused(httpRequest, noAddress())
-          : await answerer(httpRequest, { remoteAddress: request.ip });
+          : await handler(httpRequest, { remoteAddress: request.ip });
       return reply
         .status(response.status)
         .headers(response.headers)

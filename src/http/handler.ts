@@ -1,6 +1,6 @@
-// `createHandler`: one function from a Request to a Response, for Node, Deno and the edge. This file composes it and finds the
-// route; pipeline.ts handles the call, routes/ do the work. The folder translates HTTP into calls of a `Holdfast` and back: it
-// must never send SQL, decide what the library decides, or reply with details of an internal error.
+// Composes the HTTP handler for servers: one function from a Request to a Response, for Node, Deno and the edge. This file finds the
+// route; pipeline.ts handles the call, routes/ do the work. The folder translates HTTP into calls of a `Holdfast` and back. It must
+// never send SQL, decide what the library decides, or reply with details of an internal error.
 
 import type { Holdfast } from "../holdfast.js";
 import { systemClock } from "../shared/adapters/clock.js";
@@ -9,41 +9,33 @@ import { ConfigurationError } from "../shared/errors.js";
 import { refuseUnknownMembers } from "../shared/suggest.js";
 import type { Logger } from "../telemetry/log.js";
 import { Access, type Authorize } from "./access.js";
-import { AccessReport } from "./access-report.js";
+import { NamedKeys, readSecrets, type SecretOptions } from "./credentials.js";
 import { EventFeed } from "./events.js";
-import { NamedKeys } from "./named-keys.js";
+import { AccessReport, ADDRESS_UNKNOWN } from "./guessing.js";
 import { openapi } from "./openapi.js";
-import { Origins, originProblems } from "./origin.js";
+import { Origins, originProblems, readTrustedProxies, type TrustedProxies } from "./origin.js";
 import { assetResponse, isLostVisitor, isPagePath, pageResponse } from "./page.js";
 import { handleCall, refused, secured } from "./pipeline.js";
 import { HttpError } from "./problem.js";
 import { type HttpRequest, type HttpResponse, requestOf, responseOf } from "./request.js";
 import { type RouteContext, Router } from "./router.js";
+import { accessRoutes } from "./routes/access.js";
 import { alertRoutes } from "./routes/alerts.js";
-import { auditRoutes } from "./routes/audit.js";
-import { checkRoutes } from "./routes/check.js";
 import { checkInRoutes } from "./routes/check-ins.js";
-import { instanceRoutes } from "./routes/instances.js";
-import { keyRoutes } from "./routes/keys.js";
 import { lockRoutes } from "./routes/locks.js";
-import { overviewRoutes } from "./routes/overview.js";
-import { pauseRoutes } from "./routes/pause.js";
-import { probeRoutes } from "./routes/probes.js";
-import { queueRoutes } from "./routes/queues.js";
+import { operationRoutes } from "./routes/operations.js";
 import { runRoutes } from "./routes/runs.js";
 import { scheduleRoutes } from "./routes/schedules.js";
-import { sessionRoutes } from "./routes/session.js";
-import { tickRoutes } from "./routes/tick.js";
+import { signalRoutes } from "./routes/signals.js";
 import { workerRoutes } from "./routes/worker.js";
-import { readSecrets, type SecretOptions } from "./secrets.js";
 import { Sessions } from "./session.js";
 import { ROUTES } from "./wire/contract.js";
 import type { Route } from "./wire/schemas.js";
 
 export type HandlerOptions = {
-  /** Where it is mounted, for example "/holdfast". @default "" */
+  /** The path that it is mounted at, for example "/holdfast". @default "" */
   readonly basePath?: string | undefined;
-  /** Single sign-on: which scopes a request has. Given, no secret counts any more. */
+  /** Single sign-on: returns the scopes of a request. If it is set, secrets no longer count. */
   readonly authorize?: Authorize | undefined;
   /** Secrets by scope; several separated by commas. @default HOLDFAST_TRIGGER_SECRET and so on */
   readonly secrets?: SecretOptions | undefined;
@@ -53,19 +45,24 @@ export type HandlerOptions = {
    */
   readonly openOnLoopback?: boolean | undefined;
   /**
-   * Origins, besides the own one and that of `publicUrl`, whose pages may cause changes that carry no Authorization header,
-   * for example under `authorize` with a cookie. @default []
+   * Origins, besides the server's own and that of `publicUrl`, whose pages may send changes without a secret, for example under
+   * `authorize`. @default []
    */
   readonly trustedOrigins?: readonly string[] | undefined;
+  /**
+   * Addresses and networks ("10.0.0.0/8") of proxies whose X-Forwarded-For is believed: the client that they name is delayed
+   * after wrong secrets, logged and audited. @default HOLDFAST_TRUSTED_PROXIES, else none: the peer counts
+   */
+  readonly trustedProxies?: readonly string[] | undefined;
   /** The status of a trigger that found the database unreadable. @default 200 */
   readonly storeErrorStatus?: number | undefined;
-  /** Whether hints of changes are streamed; false where an answer cannot stay open. @default true */
+  /** Whether hints of changes are streamed; false if a response cannot stay open. @default true */
   readonly events?: boolean | undefined;
-  /** Where failures inside are told. @default the instance's own */
+  /** Logs internal failures. @default the instance's logger */
   readonly logger?: Logger | undefined;
 };
 
-/** What a server may tell about a connection. */
+/** The facts that a server passes about a connection. */
 export type ConnectionInfo = { readonly remoteAddress?: string | undefined };
 
 export type Handler = (request: Request, info?: ConnectionInfo) => Promise<Response>;
@@ -76,45 +73,40 @@ const OPTIONS = [
   "secrets",
   "openOnLoopback",
   "trustedOrigins",
+  "trustedProxies",
   "storeErrorStatus",
   "events",
   "logger",
 ];
 const IMPLEMENTATIONS = [
-  ...tickRoutes,
-  ...checkInRoutes,
-  ...scheduleRoutes,
   ...runRoutes,
+  ...signalRoutes,
+  ...scheduleRoutes,
+  ...checkInRoutes,
   ...lockRoutes,
-  ...overviewRoutes,
-  ...instanceRoutes,
-  ...queueRoutes,
-  ...checkRoutes,
   ...alertRoutes,
-  ...pauseRoutes,
-  ...auditRoutes,
-  ...keyRoutes,
   ...workerRoutes,
-  ...sessionRoutes,
-  ...probeRoutes,
+  ...operationRoutes,
+  ...accessRoutes,
 ];
 const ids = systemIds();
 
-/** The handler on plain values, which our own servers call directly. */
-export type Answerer = (request: HttpRequest, info?: ConnectionInfo) => Promise<HttpResponse>;
+/** The handler on plain values: our own servers call it directly. */
+export type HttpHandler = (request: HttpRequest, info?: ConnectionInfo) => Promise<HttpResponse>;
 
 export function createHandler(holdfast: Holdfast, options: HandlerOptions = {}): Handler {
-  return handlerOf(createAnswerer(holdfast, options));
+  return handlerOf(createHttpHandler(holdfast, options));
 }
 
-export function handlerOf(answerer: Answerer): Handler {
+export function handlerOf(handler: HttpHandler): Handler {
   return async (request, info) =>
-    responseOf(await answerer(requestOf(request), info), request.method);
+    responseOf(await handler(requestOf(request), info), request.method);
 }
 
-export function createAnswerer(holdfast: Holdfast, options: HandlerOptions = {}): Answerer {
+export function createHttpHandler(holdfast: Holdfast, options: HandlerOptions = {}): HttpHandler {
   const basePath = readOptions(options);
   const secrets = readSecrets(options.secrets ?? {}, process.env);
+  const proxies = readTrustedProxies(options.trustedProxies, process.env);
   const nowMs = () => systemClock.wallMs();
   const { publicUrl } = holdfast.settings();
   const isHttps = publicUrl?.startsWith("https:") ?? false;
@@ -125,13 +117,17 @@ export function createAnswerer(holdfast: Holdfast, options: HandlerOptions = {})
     secrets,
     keys,
     sessions,
-    origins: new Origins({ publicUrl, trusted: options.trustedOrigins ?? [] }),
+    origins: new Origins({
+      publicUrl,
+      trusted: options.trustedOrigins ?? [],
+      hasSecrets: options.authorize === undefined,
+    }),
     authorize: options.authorize ?? null,
-    isOpenHere: options.openOnLoopback ?? false,
+    isOpenOnLoopback: options.openOnLoopback ?? false,
     nowMs,
     report,
   });
-  const around: RouteContext = {
+  const context: RouteContext = {
     holdfast,
     access,
     report,
@@ -142,7 +138,7 @@ export function createAnswerer(holdfast: Holdfast, options: HandlerOptions = {})
     logger: options.logger ?? holdfast.logger,
     storeErrorStatus: options.storeErrorStatus ?? 200,
   };
-  return routed(around);
+  return routed(context, proxies);
 }
 
 /** The function that serves one path. */
@@ -153,9 +149,9 @@ type Place = (call: {
 }) => Promise<HttpResponse>;
 type Params = Readonly<Record<string, string>>;
 
-function routed(around: RouteContext): Answerer {
-  const { basePath } = around;
-  const router = placesOf(around);
+function routed(context: RouteContext, proxies: TrustedProxies): HttpHandler {
+  const { basePath } = context;
+  const router = placesOf(context);
   return async (request, info) => {
     const path = pathOf(request.url);
     if (!path.startsWith(basePath)) return refused(request, notFound());
@@ -173,21 +169,21 @@ function routed(around: RouteContext): Answerer {
     return found.value({
       request,
       params: found.params,
-      address: info?.remoteAddress ?? "unknown",
+      address: proxies.callerOf(request, info?.remoteAddress ?? ADDRESS_UNKNOWN),
     });
   };
 }
 
-function placesOf(around: RouteContext): Router<Place> {
+function placesOf(context: RouteContext): Router<Place> {
   const router = new Router<Place>();
-  const isServed = (route: Route) => route !== ROUTES.events || around.events !== null;
+  const isServed = (route: Route) => route !== ROUTES.events || context.events !== null;
   for (const implementation of IMPLEMENTATIONS.filter(({ route }) => isServed(route))) {
     const { method, path } = implementation.route;
-    router.add(method, path, (call) => handleCall(implementation, around, call));
+    router.add(method, path, (call) => handleCall(implementation, context, call));
   }
   let description: string | null = null;
   router.add("GET", "/openapi.json", async ({ request }) => {
-    description ??= JSON.stringify(openapi(around.basePath, isServed));
+    description ??= JSON.stringify(openapi(context.basePath, isServed));
     const headers = { "content-type": "application/json" };
     return secured(request, { status: 200, headers, content: description });
   });

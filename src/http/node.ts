@@ -33,7 +33,7 @@ export function noAddress(): HttpError {
   return new HttpError({
     status: 400,
     error: "address_invalid",
-    detail: "The header Host or the address that was asked for is none.",
+    detail: "The Host header or the requested address is not valid.",
   });
 }
 
@@ -45,7 +45,7 @@ export class NodeHttpRequest implements HttpRequest {
   readonly #outgoing: ServerResponse;
   readonly #payload: Readable;
   #signal: AbortSignal | null = null;
-  #request: Request | null = null;
+  #platformRequest: Request | null = null;
 
   /** `payload`: where the body is read, if the server has put something of its own before the request. */
   constructor(params: {
@@ -65,7 +65,7 @@ export class NodeHttpRequest implements HttpRequest {
 
   get body(): BodySource | null {
     // Once the platform Request exists, it owns the body.
-    if (this.#request) return requestOf(this.#request).body;
+    if (this.#platformRequest) return requestOf(this.#platformRequest).body;
     return this.#hasBody ? new NodeBody(this.#payload) : null;
   }
 
@@ -77,26 +77,26 @@ export class NodeHttpRequest implements HttpRequest {
   get signal(): AbortSignal {
     if (this.#signal) return this.#signal;
     const gone = new AbortController();
-    const tell = () => {
+    const abort = () => {
       if (!this.#outgoing.writableFinished) gone.abort();
     };
-    if (this.#outgoing.closed) tell();
-    else this.#outgoing.once("close", tell);
+    if (this.#outgoing.closed) abort();
+    else this.#outgoing.once("close", abort);
     this.#signal = gone.signal;
     return gone.signal;
   }
 
-  get request(): Request {
-    if (this.#request) return this.#request;
+  get platformRequest(): Request {
+    if (this.#platformRequest) return this.#platformRequest;
     const { method, url, signal } = this;
     const hasBody = this.#hasBody && method !== "GET" && method !== "HEAD";
-    this.#request = new Request(url, {
+    this.#platformRequest = new Request(url, {
       method,
       headers: this.#incoming.headers as Record<string, string>,
       signal,
       ...(hasBody ? { body: Readable.toWeb(this.#payload) as never, duplex: "half" } : {}),
     } as RequestInit);
-    return this.#request;
+    return this.#platformRequest;
   }
 }
 

@@ -10,12 +10,12 @@ type Refusal = { readonly name: string; readonly description: string };
 const REFUSALS: Readonly<Record<RefusalStatus, Refusal>> = {
   400: { name: "BadRequest", description: "the request is wrong; `problems` names each field" },
   401: { name: "NotAuthorized", description: "no secret, or a wrong one" },
-  403: { name: "Forbidden", description: "this caller may not do this" },
-  404: { name: "NotFound", description: "there is no such thing" },
+  403: { name: "Forbidden", description: "the caller may not do this" },
+  404: { name: "NotFound", description: "it does not exist" },
   408: { name: "RequestTimeout", description: "the body did not arrive in time" },
-  409: { name: "Conflict", description: "the state of the thing does not allow it" },
+  409: { name: "Conflict", description: "the current state does not allow it" },
   413: { name: "TooLarge", description: "the body or the input is too large" },
-  415: { name: "UnsupportedMediaType", description: "the body is not JSON, or compressed" },
+  415: { name: "UnsupportedMediaType", description: "the body is not JSON, or it is compressed" },
   429: {
     name: "TooManyRequests",
     description: "too many wrong secrets from this address; Retry-After says how long to wait",
@@ -26,7 +26,7 @@ const FAILURES: Readonly<Record<number, Refusal>> = {
   503: { name: "Unavailable", description: "the database cannot be reached, or the server stops" },
 };
 
-/** Of the routes that are served. */
+/** The description covers only the routes that are served. */
 export function openapi(basePath: string, isServed: (route: Route) => boolean): Json {
   const schemas = new Schemas();
   const paths: Record<string, Json> = {};
@@ -49,7 +49,7 @@ export function openapi(basePath: string, isServed: (route: Route) => boolean): 
     servers: [{ url: basePath || "/" }],
     paths,
     components: {
-      responses: refusalAnswers(schemas),
+      responses: refusalResponses(schemas),
       schemas: schemas.named,
       securitySchemes: { bearer: { type: "http", scheme: "bearer" } },
     },
@@ -61,14 +61,14 @@ function operation(
   { route, schemas }: { readonly route: Route; readonly schemas: Schemas },
 ): Json {
   const responses: Json = {};
-  for (const [status, answer] of Object.entries(route.answers)) {
+  for (const [status, schema] of Object.entries(route.responses)) {
     responses[status] = {
       description: "done",
-      content: { [route.media ?? "application/json"]: { schema: schemas.of(answer, "output") } },
+      content: { [route.media ?? "application/json"]: { schema: schemas.of(schema, "output") } },
     };
   }
   for (const status of refusalsOf(route)) responses[status] = refusalRef(REFUSALS[status]);
-  // No `default`: generators take it for one more answer of a call that went well.
+  // No `default`: generators take it for one more successful response.
   for (const [status, failure] of Object.entries(FAILURES))
     responses[status] ??= refusalRef(failure);
   return {
@@ -90,13 +90,13 @@ function operation(
   };
 }
 
-/** The statuses 4xx that a call of this route can get: its own, and those that its scope and its parts bring. */
+/** The 4xx statuses of a route: its own, and those that follow from its scope, query and body. */
 export function refusalsOf(route: Route): readonly RefusalStatus[] {
   const { method, path, query, body, scope, refusals = [] } = route;
   const all = new Set<RefusalStatus>(refusals);
   if (query || body || path.includes("{")) all.add(400);
   if (scope !== "open") for (const status of [401, 403, 429] as const) all.add(status);
-  // A change that a page of another origin causes.
+  // A change from a page of another origin.
   if (method !== "GET") all.add(403);
   if (body) for (const status of [408, 413, 415] as const) all.add(status);
   return [...all].sort((a, b) => a - b);
@@ -106,13 +106,13 @@ function refusalRef({ name }: Refusal): Json {
   return { $ref: `#/components/responses/${name}` };
 }
 
-function refusalAnswers(schemas: Schemas): Json {
+function refusalResponses(schemas: Schemas): Json {
   const content = { "application/problem+json": { schema: schemas.of(problemSchema, "output") } };
   const all = [...Object.values(REFUSALS), ...Object.values(FAILURES)];
   return Object.fromEntries(all.map(({ name, description }) => [name, { description, content }]));
 }
 
-/** The handler reads a missing body as an empty object, so a body is needed where that one is refused. */
+/** The handler reads a missing body as an empty object, so a body is required if the schema refuses that. */
 function isBodyRequired(body: z.ZodType): boolean {
   return !body.safeParse({}).success;
 }
@@ -140,7 +140,7 @@ function queryParameters({ query }: Route, schemas: Schemas): Json[] {
   }));
 }
 
-/** Turns schemas into JSON Schema, and keeps each that has a name once, under `components.schemas`. */
+/** Turns schemas into JSON Schema, and stores each named one once, under `components.schemas`. */
 class Schemas {
   readonly named: Record<string, unknown> = {};
 
@@ -167,18 +167,18 @@ class Schemas {
 }
 
 /**
- * Removes what says no more than the default: members may be added. It says so for every answer, as
- * later releases add members. Some generators drop the named members where it is written out.
+ * Removes `additionalProperties` where it only repeats the default, that members may be added. Every response is open, since later
+ * releases add members. Some generators drop the named members if it is written out.
  */
 function leaveOpen(schema: z.core.JSONSchema.BaseSchema, io: "input" | "output"): void {
   const { properties = {}, additionalProperties: others } = schema;
   const isOpen = others !== null && typeof others === "object" && Object.keys(others).length === 0;
-  const isClosedAnswer = io === "output" && others === false;
-  if ((isOpen && Object.keys(properties).length > 0) || isClosedAnswer)
+  const isClosedResponse = io === "output" && others === false;
+  if ((isOpen && Object.keys(properties).length > 0) || isClosedResponse)
     delete schema.additionalProperties;
 }
 
-/** The same schema, whose references lead to `components.schemas` instead of its own `$defs`. */
+/** The same schema with references to `components.schemas` instead of its own `$defs`. */
 function referring(value: unknown): unknown {
   if (Array.isArray(value)) return value.map(referring);
   if (value === null || typeof value !== "object") return value;

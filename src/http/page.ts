@@ -70,16 +70,30 @@ export async function assetResponse(
     vary: "accept-encoding",
     ...(takesGzip ? { "content-encoding": "gzip" } : {}),
   };
-  return { status: 200, headers, content: takesGzip ? bytesOf(asset) : unpacked(asset) };
+  return { status: 200, headers, content: takesGzip ? packed(asset) : await unpacked(asset) };
 }
 
-function bytesOf({ gzip }: Asset): Uint8Array<ArrayBuffer> {
-  return Uint8Array.from(atob(gzip), (char) => char.charCodeAt(0));
+/** Decoded once: anybody may request these files, and decoding one takes milliseconds of the event loop. */
+const PACKED = new WeakMap<Asset, Uint8Array<ArrayBuffer>>();
+const UNPACKED = new WeakMap<Asset, Promise<Uint8Array<ArrayBuffer>>>();
+
+function packed(asset: Asset): Uint8Array<ArrayBuffer> {
+  const known = PACKED.get(asset);
+  if (known) return known;
+  const bytes = Uint8Array.from(atob(asset.gzip), (char) => char.charCodeAt(0));
+  PACKED.set(asset, bytes);
+  return bytes;
 }
 
-function unpacked(asset: Asset): ReadableStream<Uint8Array> {
-  const packed = new Response(bytesOf(asset)).body as ReadableStream<Uint8Array<ArrayBuffer>>;
-  return packed.pipeThrough(new DecompressionStream("gzip") as never);
+function unpacked(asset: Asset): Promise<Uint8Array<ArrayBuffer>> {
+  const known = UNPACKED.get(asset);
+  if (known) return known;
+  const stream = new Response(packed(asset)).body as ReadableStream<Uint8Array<ArrayBuffer>>;
+  const bytes = new Response(stream.pipeThrough(new DecompressionStream("gzip") as never))
+    .arrayBuffer()
+    .then((buffer) => new Uint8Array(buffer));
+  UNPACKED.set(asset, bytes);
+  return bytes;
 }
 
 /** Makes the page's file references relative to the mount point, not to the requested path. */

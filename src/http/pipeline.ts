@@ -8,9 +8,14 @@ import { describeFailure } from "../shared/failure.js";
 import { redactError } from "../shared/redact.js";
 import { refuseUnknownMembers } from "../shared/suggest.js";
 import type { Logger } from "../telemetry/log.js";
-import { type Caller, type Granted, requireScope } from "./access.js";
+import {
+  type Caller,
+  callbackFenceOf,
+  callbackTokenOf,
+  type Granted,
+  requireScope,
+} from "./access.js";
 import { BODY_BYTES_MAX, OPEN_BODY_BYTES_MAX, readJson } from "./body.js";
-import { callbackFenceOf, callbackTokenOf } from "./callback.js";
 import { HttpError, refusalOf, refusalResponse } from "./problem.js";
 import { requireLimitable } from "./reach.js";
 import type { HttpRequest, HttpResponse } from "./request.js";
@@ -18,6 +23,8 @@ import type { Call, Implementation, Reply, RouteContext } from "./router.js";
 
 const ids = systemIds();
 const REQUEST_ID = /^[\w.:-]{1,100}$/;
+/** No list of the contract is longer. A list of a million numbers would take a second to check. */
+const ENTRIES_MAX = 1_000;
 
 type IncomingCall = {
   readonly request: HttpRequest;
@@ -27,30 +34,30 @@ type IncomingCall = {
 
 export async function handleCall(
   { route, handle }: Implementation,
-  around: RouteContext,
+  context: RouteContext,
   { request, params, address }: IncomingCall,
 ): Promise<HttpResponse> {
   const requestId = requestIdOf(request);
-  const caller = { ask: request, address, requestId };
+  const caller = { request, address, requestId };
   let granted: Granted = { scopes: new Set(), by: "http" };
   try {
-    around.access.refuseForeignChange(request);
+    context.access.refuseForeignChange(request);
     const token = route.isCallback ? callbackTokenOf(request) : null;
     if (route.scope !== "open" && token === null)
-      granted = await around.access.grant(caller, route.scope);
+      granted = await context.access.grant(caller, route.scope);
     requireLimitable(granted, route);
     for (const name in params) refuseNul(String(params[name]), name);
     // Checked before the body is read: a caller without a valid token must not make us read megabytes.
     const callbackFence =
-      token === null ? null : await requireCallback(around, { token, params, caller });
+      token === null ? null : await requireCallback(context, { token, params, caller });
     const scope = route.scope === "open" ? null : route.scope;
     const bytesMax = scope === null ? OPEN_BODY_BYTES_MAX : BODY_BYTES_MAX;
     const actor = { via: "http", who: granted.by, scope, address, requestId } as const;
     const call = {
-      ...around,
+      ...context,
       // Made on demand: most calls change nothing.
       get acting() {
-        return around.holdfast.as(actor);
+        return context.holdfast.as(actor);
       },
       request,
       caller,
@@ -64,13 +71,13 @@ export async function handleCall(
       body: route.body ? checkedBody(route.body, await readJson(request, bytesMax)) : {},
     } as Call;
     if (callbackFence !== null && (call.body as { fence?: number }).fence !== callbackFence)
-      await around.access.refuseToken(caller);
+      await context.access.refuseToken(caller);
     const traceparent = request.headers.get("traceparent");
-    const reply = around.holdfast.continueTrace(traceparent, () => handle(call));
+    const reply = context.holdfast.continueTrace(traceparent, () => handle(call));
     return withSafety(contentOf(await reply), requestId);
   } catch (error) {
     const refusal = refusalOf(error, { mayRead: granted.scopes.has("read") });
-    if (refusal.status >= 500) tell(around.logger, { error, requestId, path: route.path });
+    if (refusal.status >= 500) logFailure(context.logger, { error, requestId, path: route.path });
     return withSafety(refusalResponse(refusal, requestId), requestId);
   }
 }
@@ -146,15 +153,28 @@ function refuseNul(value: string, field: string): void {
   });
 }
 
-/** Allows NUL where the contract says "any JSON": it is stored escaped. */
+/** Allows NUL, and any number of entries, where the contract says "any JSON": it is stored escaped. */
 function refuseNulWithin(schema: z.ZodType | undefined, value: unknown, field: string): void {
   if (schema instanceof z.ZodUnknown) return;
   if (typeof value === "string") refuseNul(value, field);
   if (typeof value !== "object" || value === null) return;
+  const size = Array.isArray(value) ? value.length : Object.keys(value).length;
+  if (size > ENTRIES_MAX) throw tooManyEntries(field);
   for (const [key, member] of Object.entries(value)) {
     refuseNul(key, field);
     refuseNulWithin(memberOf(schema, key), member, Array.isArray(value) ? field : key);
   }
+}
+
+function tooManyEntries(field: string): HttpError {
+  const message = `must have at most ${ENTRIES_MAX} entries`;
+  const problems = [{ field, message }];
+  return new HttpError({
+    status: 400,
+    error: "body_invalid",
+    detail: `${field}: ${message}`,
+    problems,
+  });
 }
 
 /** Undefined: the contract does not define it, for example in a union. */
@@ -199,7 +219,10 @@ function problemsOf(issue: z.core.$ZodIssue, schema: z.ZodType, where: string): 
   return refuseUnknownMembers(given, known, where);
 }
 
-function tell(logger: Logger, fields: { error: unknown; requestId: string; path: string }): void {
+function logFailure(
+  logger: Logger,
+  fields: { error: unknown; requestId: string; path: string },
+): void {
   try {
     const error = redactError(describeFailure(fields.error));
     logger.error({ ...fields, error }, "a request failed");

@@ -3,6 +3,7 @@
 
 import type { Problem } from "../shared/errors.js";
 import { textProp } from "../shared/failure.js";
+import { UNREADABLE_CODES } from "../shared/retry-while-unavailable.js";
 import type { HttpResponse } from "./request.js";
 
 export type Refusal = {
@@ -33,6 +34,7 @@ const STATUS_BY_CODE: ReadonlyMap<string, number> = new Map(
     LEASE_LOST: 409,
     RESULT_CONFLICT: 409,
     KEY_CONFLICT: 409,
+    SIGNAL_CONFLICT: 409,
     DELIVERY_CONFLICT: 409,
     BACKFILL_RUNNING: 409,
     RUNS_ELSEWHERE: 409,
@@ -46,6 +48,8 @@ const STATUS_BY_CODE: ReadonlyMap<string, number> = new Map(
     RUN_NOT_FOUND: 404,
     RUN_AMBIGUOUS: 409,
     ALERT_NOT_FOUND: 404,
+    ALERT_AMBIGUOUS: 409,
+    INSTANCE_AMBIGUOUS: 409,
     KEY_NOT_FOUND: 404,
     KEY_TAKEN: 409,
     INSTANCE_NOT_FOUND: 404,
@@ -75,7 +79,7 @@ const TITLES: Readonly<Record<number, string>> = {
 };
 
 /** Replaces messages that name existing things for callers without the scope read. */
-const WORDS_WITHOUT_NAMES: ReadonlyMap<string, string> = new Map(
+const DETAILS_WITHOUT_NAMES: ReadonlyMap<string, string> = new Map(
   Object.entries({
     JOB_UNKNOWN: "No job has that name.",
     SCHEDULE_NOT_FOUND: "There is no schedule of that name.",
@@ -90,7 +94,7 @@ export function refusalOf(thrown: unknown, { mayRead = true } = {}): Refusal {
   if (status === 500) return INTERNAL;
   const error = code.toLowerCase();
   if (status === 503) return { status, error, detail: "The database cannot be reached now." };
-  const unnamed = mayRead ? undefined : WORDS_WITHOUT_NAMES.get(code);
+  const unnamed = mayRead ? undefined : DETAILS_WITHOUT_NAMES.get(code);
   if (unnamed !== undefined) return { status, error, detail: unnamed };
   const { message, problems } = thrown as Error & { readonly problems?: readonly Problem[] };
   return { status, error, detail: message, ...(problems === undefined ? {} : { problems }) };
@@ -104,7 +108,7 @@ export function codeOf(thrown: unknown): string {
 const INTERNAL: Refusal = {
   status: 500,
   error: "internal",
-  detail: "Something went wrong inside; the log has it under the request id.",
+  detail: "An internal error occurred; the log has it under the request id.",
 };
 
 export function refusalResponse(refusal: Refusal, requestId: string): HttpResponse {
@@ -127,13 +131,5 @@ export const STORE_READ_ERROR = "schedule_read_error";
 
 /** Whether certainly nothing was done: the database was not reached, or its tables are not ours. */
 export function isStoreUnreadable(thrown: unknown): boolean {
-  return UNREADABLE.includes(codeOf(thrown));
+  return UNREADABLE_CODES.includes(codeOf(thrown));
 }
-
-const UNREADABLE = [
-  "STORE_UNAVAILABLE",
-  "STORE_READ_ONLY",
-  "STORE_GONE",
-  "STORE_UNSUPPORTED",
-  "MIGRATION_REFUSED",
-];

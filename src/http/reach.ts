@@ -2,7 +2,7 @@
 // triggers for its own jobs and queues; every other route is closed to it.
 
 import type { Holdfast } from "../holdfast.js";
-import { hosting } from "../instance/server-internals.js";
+import { serverInternals } from "../instance/server-internals.js";
 import type { RemoteCaller } from "../remote/remote.js";
 import { HttpError } from "./problem.js";
 import type { Route } from "./wire/schemas.js";
@@ -71,5 +71,6 @@ export async function requireReach(
   queue?: string | null,
 ): Promise<void> {
   requireJob(granted, job);
-  if (granted.queues) requireQueue(granted, queue ?? (await holdfast[hosting].queueOf(job)));
+  if (granted.queues)
+    requireQueue(granted, queue ?? (await holdfast[serverInternals].queueOf(job)));
 }

@@ -11,7 +11,7 @@ export type HttpRequest = {
   /** Null: the request has no body. */
   readonly body: BodySource | null;
   /** The platform Request, for the user's `authorize`. */
-  readonly request: Request;
+  readonly platformRequest: Request;
 };
 
 /** The request body, streamed. */
@@ -41,7 +41,7 @@ export function requestOf(request: Request): HttpRequest {
     get body() {
       return request.body === null ? null : sourceOf(request.body);
     },
-    request,
+    platformRequest: request,
   };
 }
 

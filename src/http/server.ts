@@ -1,56 +1,56 @@
-// The handler on Node: a server with limits on headers and time. Calls that came in one turn of the event loop are taken up
-// together, so that what they enqueue shares a statement. Who listens beyond this machine without a single secret is refused
-// before a port is opened.
+// Serves the handler on a port of Node, with limits on headers and time. Calls that arrive in one turn of the event loop are
+// handled together, so that their enqueues share a statement. Without a secret it refuses to listen beyond this machine, before a
+// port is opened.
 
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
 import { systemClock } from "../shared/adapters/clock.js";
 import { ConfigurationError } from "../shared/errors.js";
-import type { Answerer } from "./handler.js";
+import type { HttpHandler } from "./handler.js";
 import { NO_URL, NodeHttpRequest, noAddress, sendToNode, urlOf } from "./node.js";
 import { refused } from "./pipeline.js";
 import { HttpError } from "./problem.js";
 
 const LIMITS = {
-  /** By when the headers of a request are there. */
+  /** The headers of a request must arrive within this time. */
   headersMs: 10_000,
-  /** By when all of it is. */
+  /** The complete request must arrive within this time. */
   requestMs: 60_000,
-  /** How often that is looked at. */
-  lookEveryMs: 5_000,
+  /** How often Node checks both. */
+  checkEveryMs: 5_000,
 };
 const HEADER_BYTES_MAX = 16 * 1024;
 const HEADERS_MAX = 100;
 
 export type Served = {
-  /** Where it listens, for example "http://127.0.0.1:4780". */
+  /** Its address, for example "http://127.0.0.1:4780". */
   readonly url: string;
-  /** Takes no more calls; answers that are on their way go on. */
+  /** Accepts no more calls; responses in flight go on. */
   drain(): void;
-  /** Ends what is still on its way. */
+  /** Ends the connections that are left. */
   close(): Promise<void>;
 };
 
 export async function serve(params: {
-  readonly answerer: Answerer;
+  readonly handler: HttpHandler;
   readonly host: string;
-  /** 0: any free one. */
+  /** 0: any free port. */
   readonly port: number;
   readonly limits?: typeof LIMITS;
 }): Promise<Served> {
-  const { answerer, host, port, limits = LIMITS } = params;
+  const { handler, host, port, limits = LIMITS } = params;
   const server = createServer(
     {
       headersTimeout: limits.headersMs,
       requestTimeout: limits.requestMs,
-      connectionsCheckingInterval: limits.lookEveryMs,
+      connectionsCheckingInterval: limits.checkEveryMs,
       maxHeaderSize: HEADER_BYTES_MAX,
-      // Otherwise the first of two secrets would count, and nobody would see the second.
+      // Without this, the first of two secrets would count and the second would go unnoticed.
       joinDuplicateHeaders: true,
     },
-    listener(answerer),
+    listener(handler),
   );
-  // Node leaves out what is beyond this number and says nothing: one more, and it is seen.
+  // Node silently drops headers beyond this number; one more makes the excess visible.
   server.maxHeadersCount = HEADERS_MAX + 1;
   await listen(server, host, port);
   const { port: chosen } = server.address() as AddressInfo;
@@ -70,11 +70,11 @@ export async function serve(params: {
   };
 }
 
-/** Beyond this machine only with a lock on the door. */
+/** Refuses to listen beyond this machine without a secret. */
 export function refuseOpenHost(
   host: string,
   hasSecrets: boolean,
-  /** What the host came from. */
+  /** The flag or variable that named the host. */
   field = "HOLDFAST_HOST",
 ): void {
   if (hasSecrets || isLoopbackHost(host)) return;
@@ -92,20 +92,20 @@ export function isLoopbackHost(host: string): boolean {
   return host === "localhost" || host === "::1" || /^127(\.\d{1,3}){3}$/.test(host);
 }
 
-function listener(answerer: Answerer) {
-  let came: (() => void)[] = [];
-  const takeUp = () => {
-    const all = came;
-    came = [];
+function listener(handler: HttpHandler) {
+  let waiting: (() => void)[] = [];
+  const handleAll = () => {
+    const all = waiting;
+    waiting = [];
     for (const each of all) each();
   };
   return (incoming: IncomingMessage, outgoing: ServerResponse) => {
-    came.push(() => void respond(answerer, incoming, outgoing));
-    if (came.length === 1) systemClock.soon(takeUp);
+    waiting.push(() => void respond(handler, incoming, outgoing));
+    if (waiting.length === 1) systemClock.soon(handleAll);
   };
 }
 
-async function respond(answerer: Answerer, incoming: IncomingMessage, outgoing: ServerResponse) {
+async function respond(handler: HttpHandler, incoming: IncomingMessage, outgoing: ServerResponse) {
   const { headers, url: target = "" } = incoming;
   const url = urlOf({ protocol: "http", host: headers.host, target });
   const request = new NodeHttpRequest({ incoming, outgoing, url: url ?? NO_URL });
@@ -114,15 +114,15 @@ async function respond(answerer: Answerer, incoming: IncomingMessage, outgoing: 
     const refusal = url === null ? noAddress() : hasTooMany(incoming) ? tooManyHeaders() : null;
     const response = refusal
       ? refused(request, refusal)
-      : await answerer(request, { remoteAddress });
+      : await handler(request, { remoteAddress });
     sendToNode(incoming, outgoing, response);
   } catch {
-    // Whatever a route throws has become an answer by now; only a connection that broke gets here.
+    // An error of a route has become a response by now; only a broken connection gets here.
     outgoing.destroy();
   }
 }
 
-/** The one that counts may be among those that are left out: a length, a secret, a proxy's trace. */
+/** Node may have dropped the header that matters: a length, a secret, a proxy's trace. */
 function hasTooMany({ rawHeaders }: IncomingMessage): boolean {
   return rawHeaders.length / 2 > HEADERS_MAX;
 }
@@ -140,7 +140,7 @@ function listen(server: Server, host: string, port: number): Promise<void> {
     server.once("error", reject);
     server.listen({ host, port }, () => {
       server.off("error", reject);
-      // A connection that breaks is the caller's trouble, not this process's.
+      // A broken connection must not end this process.
       server.on("error", () => undefined);
       resolve();
     });

@@ -4,7 +4,7 @@
 import { Alerts } from "../alerts/alerts.js";
 import type { Destination } from "../alerts/destinations/destinations.js";
 import { Locks } from "../locks/locks.js";
-import type { LockProvider } from "../locks/provider.js";
+import type { LockProvider } from "../locks/rules/lock.js";
 import { type CleanedUp, type CleanupOptions, cleanUp } from "../operations/cleanup.js";
 import { Instances } from "../operations/instances.js";
 import { Keys } from "../operations/keys.js";
@@ -106,7 +106,7 @@ export function actorApi(actor: Actor, parts: ActorParts): Acting {
     onChanged,
     emit,
   });
-  const addAudit = async (entry: AuditEntry) => (await store("locks")).addAudit(entry);
+  const addAudit = async (entry: AuditEntry) => (await store("locks")).audit.add(entry);
   return {
     schedules,
     runs: new Runs({

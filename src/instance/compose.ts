@@ -1,11 +1,10 @@
 // Composes the parts of an instance for `Holdfast`: makes each part and passes it the parts that it uses. Nothing here
 // opens a database, starts a timer or decides anything; each part does that in its own file. Read from top to bottom:
-// every part refers only to parts above it. Signals to parts below go through `RunningInstance` and `WorkerSignals`.
+// every part refers only to parts above it. Signals to parts below go through the two objects of running.ts.
 
 import { NO_ALERTS } from "../alerts/alert-options.js";
 import { ALERTS_BY, Alerting } from "../alerts/alerting.js";
 import { Locking } from "../locks/locking.js";
-import { leaseRows } from "../locks/provider.js";
 import { Maintenance } from "../operations/maintenance.js";
 import { Metrics } from "../operations/metrics.js";
 import { pruneSome } from "../operations/retention.js";
@@ -13,18 +12,19 @@ import type { Actor } from "../operations/rules/audit.js";
 import { BUILT_IN_JOBS } from "../remote/built-in-jobs.js";
 import { Remote } from "../remote/remote.js";
 import { Enqueuer } from "../runs/enqueue.js";
+import { SignalSender } from "../runs/signals.js";
 import { Waiter } from "../runs/waiter.js";
 import { Declarations, Reconciler } from "../schedules/reconcile.js";
 import { ScheduleCache } from "../schedules/schedule-cache.js";
 import { releaseOnce, type TickerParams } from "../schedules/ticker.js";
 import { ScheduleUpdater } from "../schedules/updater.js";
 import { LazyStore } from "../store/lazy-store.js";
-import type { Settlement, Store } from "../store/store.js";
-import { BeginWindow } from "../worker/begin-window.js";
+import type { Store } from "../store/store.js";
 import { ClaimBudget } from "../worker/claim-planner.js";
 import { FanOut } from "../worker/handler/fan-out.js";
 import { type LeaseHeartbeat, mainThreadHeartbeat } from "../worker/passes.js";
 import { Workers } from "../worker/pool.js";
+import { BeginWindow } from "../worker/slots.js";
 import { Worker, type WorkerParams } from "../worker/worker.js";
 import { type Acting, actorApi } from "./actor-api.js";
 import type { HoldfastOptions } from "./config.js";
@@ -32,7 +32,7 @@ import type { InstanceContext } from "./context.js";
 import { AnnouncedJobs } from "./jobs.js";
 import { type BoundedOptions, Lifecycle, type WorkerSetOptions } from "./lifecycle.js";
 import { Loop } from "./loop.js";
-import { RunningInstance, type WorkerSet } from "./running.js";
+import { RunningInstance, type WorkerSet, WorkerSetSignals } from "./running.js";
 import type { BoundedWorker } from "./tick-once.js";
 
 export type Composition = {
@@ -41,6 +41,7 @@ export type Composition = {
   readonly jobs: AnnouncedJobs;
   readonly declarations: Declarations;
   readonly enqueuer: Enqueuer;
+  readonly signals: SignalSender;
   readonly locking: Locking;
   readonly lifecycle: Lifecycle;
   readonly maintenance: Maintenance;
@@ -77,6 +78,7 @@ export function compose(
     updater,
     actor,
     app,
+    program: context.program,
     release,
     mayPause: !context.isDevelopment,
     emit,
@@ -98,7 +100,7 @@ export function compose(
   });
 
   // Locks.
-  const locks = async (verb: string) => given.locks ?? leaseRows(await opened(verb));
+  const locks = async (verb: string) => given.locks ?? (await opened(verb)).locks;
   const locking = new Locking({
     provider: locks,
     ports,
@@ -148,6 +150,8 @@ export function compose(
     ...parts,
     reconciler,
     alerting,
+    trigger: (schedule) => own.schedules.trigger(schedule, { ifDue: true }),
+    run: (id) => own.runs.get(id),
     maintenance,
     tickerOf,
     newWorkerSet: (options) => newWorkerSet(workerParts, options),
@@ -163,6 +167,11 @@ export function compose(
     clock: ports.clock,
     ids: ports.ids,
     onStored: (hint) => void running.stored(hint),
+  });
+  const signals = new SignalSender({
+    store: opened,
+    keepMs: config.keepSignalsMs,
+    onStored: onChanged,
   });
   const remote = new Remote({
     hooks: { hookChainOf: (job) => jobs.hookChainOf(job), logger: context.logger, emit },
@@ -200,6 +209,7 @@ export function compose(
     jobs,
     declarations,
     enqueuer,
+    signals,
     locking,
     lifecycle,
     maintenance,
@@ -225,54 +235,6 @@ type WorkerParts = {
   readonly begins: BeginWindow;
 };
 
-/**
- * The signals that workers send to their loop, their heartbeat and one another. Workers are made before the loop, which
- * refers to them; they send nothing before they are started.
- */
-class WorkerSignals {
-  readonly #waiter: Waiter;
-  #set: WorkerSet | null = null;
-
-  constructor(waiter: Waiter) {
-    this.#waiter = waiter;
-  }
-
-  connect(set: WorkerSet): void {
-    this.#set = set;
-  }
-
-  /** Attempts have ended, and the database knows. */
-  settled(settlements: readonly Settlement[]): void {
-    this.#waiter.settled(settlements);
-    this.#set?.loop.settled(settlements);
-  }
-
-  /** A worker holds new leases. */
-  claimed(): void {
-    this.#set?.loop.claimed();
-  }
-
-  /** A run becomes due in so many milliseconds. */
-  postponed(delayMs: number): void {
-    this.#set?.loop.pollWithin(delayMs);
-  }
-
-  /** A settlement made another run ready. */
-  continued(): void {
-    this.#set?.worker.wake();
-  }
-
-  /** A worker holds fewer leases. */
-  letGo(): void {
-    this.#set?.heartbeat.changed();
-  }
-
-  /** Whether every worker of the set has nothing left to do. */
-  get isDrained(): boolean {
-    return this.#set?.worker.isDrained ?? false;
-  }
-}
-
 type BoundedParams = { readonly budget?: ClaimBudget; readonly onDrained?: () => void };
 
 async function newWorkerSet(
@@ -283,7 +245,7 @@ async function newWorkerSet(
   const { context, running, declarations } = parts;
   const { config, ports, bus, meters, tracing, sends } = context;
   const { store, holder, jobs, concurrency, queues } = options;
-  const signals = new WorkerSignals(parts.waiter);
+  const signals = new WorkerSetSignals(parts.waiter, onDrained);
   const shared: Omit<WorkerParams, "jobs" | "concurrency"> = {
     queues,
     store,
@@ -303,13 +265,8 @@ async function newWorkerSet(
       definitionOf: (job) => parts.jobs.definitionOf(job),
       onStored: (hint) => void running.stored(hint),
     }),
-    onSettled: (settlements) => signals.settled(settlements),
-    onClaimed: () => signals.claimed(),
-    onPostponed: (delayMs) => signals.postponed(delayMs),
-    onContinued: () => signals.continued(),
-    onLetGo: () => signals.letGo(),
+    signals,
     ...(budget ? { claimBudget: budget } : {}),
-    ...(onDrained ? { onDrained: () => signals.isDrained && onDrained() } : {}),
   };
   const local = new Worker({ ...shared, concurrency, jobs: jobs.of(null) });
   const targets = [...config.dispatch.targets.values()].map(
@@ -333,16 +290,19 @@ async function newWorkerSet(
     alert: options.alert,
     ports,
     heartbeat,
-    appetite: () => ({ jobs: jobs.names(), queues }),
+    executes: () => ({ jobs: jobs.names(), queues }),
     pollMs: config.pollMs,
-    prune: () => pruneSome(parts.maintenance.keeping(store)),
+    prune: () => pruneSome(parts.maintenance.retention(store)),
     emit: bus.emit,
     instanceId: context.instanceId,
     meter: meters,
-    lookEachMinute: declarations.isWatchful ? () => declarations.reportVanished(store) : null,
-    tidyLocks: () => parts.locking.tidyIfDue(),
+    reportVanished: declarations.isWatchful ? () => declarations.reportVanished(store) : null,
+    maintainLocks: () => parts.locking.retentionIfDue(),
     onGone: options.onGone,
-    lookEachHour: () => declarations.recompute(store),
+    recomputeSchedules: async () => {
+      await declarations.recompute(store);
+      await declarations.resetFar(store);
+    },
   });
   const set = { worker, loop, heartbeat };
   signals.connect(set);
@@ -357,7 +317,7 @@ async function newBoundedWorker(
   const over = new AbortController();
   const whenOver = new Promise<void>((resolve) => {
     over.signal.addEventListener("abort", () => resolve());
-    end.addEventListener("abort", () => resolve());
+    end.addEventListener("abort", () => resolve(), { signal: over.signal });
   });
   const set = await newWorkerSet(
     parts,
@@ -365,7 +325,6 @@ async function newBoundedWorker(
       ...options,
       concurrency: claimMax,
       queues: null,
-      jobs: parts.jobs.runnable,
       heartbeat: "main",
       tick: null,
       alert: null,

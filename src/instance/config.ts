@@ -2,8 +2,7 @@
 // before it throws, so that one error names every wrong value.
 
 import { type AlertConfig, type AlertOptions, readAlerts } from "../alerts/alert-options.js";
-import type { LockProvider } from "../locks/provider.js";
-import { LOCK_LEASE_DEFAULT } from "../locks/rules/lock.js";
+import { LOCK_LEASE_DEFAULT, type LockProvider } from "../locks/rules/lock.js";
 import { readOwnChecks } from "../operations/check.js";
 import {
   type BuiltInJobs,
@@ -17,19 +16,25 @@ import {
   readDispatch,
   type WorkerTargetOptions,
 } from "../remote/dispatch/targets.js";
+import { SIGNAL_RETENTION } from "../runs/signals.js";
 import { type Duration, durationMs } from "../shared/duration.js";
 import { ConfigurationError, type Problem } from "../shared/errors.js";
 import { requireName } from "../shared/names.js";
 import { gather } from "../shared/problems.js";
 import { refuseUnknownMembers } from "../shared/suggest.js";
-import type { OwnCheck } from "../store/checks.js";
+import type { OwnCheck } from "../store/checks/checks.js";
 import { type Database, placeProblems } from "../store/open.js";
 import type { OnError } from "../telemetry/bus.js";
-import { LOG_LEVELS, type Logger, type LogLevel } from "../telemetry/log.js";
+import {
+  LOG_LEVELS,
+  type Logger,
+  type LogLevel,
+  type MessageFirstLogger,
+} from "../telemetry/log.js";
 import { type TelemetryOptions, telemetryProblems } from "../telemetry/tracing.js";
 import {
-  AROUND_OPTIONS,
   type AroundOptions,
+  HOOK_OPTIONS,
   type HookChain,
   NO_HOOKS,
   readHooks,
@@ -52,48 +57,50 @@ export type HoldfastOptions = AroundOptions & {
   readonly app?: string | undefined;
   /** The release of the application. @default HOLDFAST_RELEASE */
   readonly release?: string | undefined;
-  /** How often an instance looks for work that nothing told it of. @default "1s" */
+  /** How often an instance looks for work without being woken. @default "1s" */
   readonly poll?: Duration | undefined;
-  /** How long `start()` waits for a database that is not there yet. @default HOLDFAST_START_TIMEOUT, else "30s" */
+  /** How long `start()` waits for a database that cannot be reached yet. @default HOLDFAST_START_TIMEOUT, else "30s" */
   readonly startTimeout?: Duration | undefined;
   /** How long finished runs are kept. @default "30d" */
   readonly retention?: Duration | undefined;
-  /** How long log lines are kept with their runs, if for less. @default as `retention` */
+  /** How long log lines are kept with their runs, if for a shorter time. @default as `retention` */
   readonly logRetention?: Duration | undefined;
   /** How long the history of locks is kept. @default as `retention` */
   readonly lockRetention?: Duration | undefined;
+  /** How long the first value of a signal counts; then another may take its place. @default "7d" */
+  readonly signalRetention?: Duration | undefined;
   /** How long every tick is kept. The newest 200 of each schedule, and those that did not fire, are kept for as long as runs. @default "7d" */
   readonly ledgerRetention?: Duration | undefined;
-  /** Whether tables are made and brought up to date, only checked, or neither. @default "auto" */
+  /** Whether tables are created and migrated, only checked, or neither. @default "auto" */
   readonly migrate?: "auto" | "check" | "off" | undefined;
   /** SQLite only: NORMAL is faster and may lose the last commits when the machine loses power. @default "FULL" */
   readonly synchronous?: "FULL" | "NORMAL" | undefined;
-  /** What keeps the locks of `holdfast.lock`. @default lease rows in the database */
+  /** The provider that keeps the locks of `holdfast.lock`. @default lease rows in the database */
   readonly locks?: LockProvider | undefined;
   /** The lease of locks that name none. @default HOLDFAST_LOCK_LEASE, else "6m" */
   readonly lockLease?: Duration | undefined;
-  /** False: `holdfast.lock` keeps nobody out. Not safe with several instances. @default HOLDFAST_LOCKING_ENABLED, else true */
+  /** False: `holdfast.lock` excludes no other holder. Not safe with several instances. @default HOLDFAST_LOCKING_ENABLED, else true */
   readonly locking?: boolean | undefined;
   /** Services that runs of jobs with `worker` are sent to, by name. */
   readonly workers?: Readonly<Record<string, WorkerTargetOptions>> | undefined;
   /** The address under which those services reach this application. @default HOLDFAST_PUBLIC_URL */
   readonly publicUrl?: string | undefined;
   /**
-   * Checks of your own, asked by `check()` beside the built-in ones: a sentence that should be true, and a
-   * `select` that answers a row for everything that makes it false.
+   * Checks of your own, which `check()` runs beside the built-in ones: a sentence that should be true, and a `select` that
+   * returns a row for everything that makes it false.
    */
   readonly checks?: Readonly<Record<string, string>> | undefined;
-  /** Which alerts are wanted and where they go; false: none. @default the usual ones, to the log */
+  /** Which alerts are sent, and where; false: none. @default the usual ones, to the log */
   readonly alerts?: AlertOptions | false | undefined;
-  /** Switches the job `shell` on, for these programs alone. @default off */
+  /** Turns the job `shell` on, for these programs only. @default off */
   readonly shell?: ShellOptions | undefined;
-  /** Switches the job `http` on, for these origins alone. @default off */
+  /** Turns the job `http` on, for these origins only. @default off */
   readonly http?: HttpOptions | undefined;
-  /** Any pino-like logger. @default JSON lines on stderr, from HOLDFAST_LOG_LEVEL (warn) up */
-  readonly logger?: Logger | undefined;
+  /** Any pino-like logger, winston's, or that of AWS Powertools. @default JSON lines on stderr, from HOLDFAST_LOG_LEVEL (warn) up */
+  readonly logger?: Logger | MessageFirstLogger | undefined;
   /** Spans for OpenTelemetry: `{ opentelemetry: await import("@opentelemetry/api") }`. */
   readonly telemetry?: TelemetryOptions | undefined;
-  /** Hears of every error of the library itself that would otherwise only be logged. */
+  /** Called with every error of the library itself that would otherwise only be logged. */
   readonly onError?: OnError | undefined;
 };
 
@@ -112,8 +119,8 @@ export type WorkerOptions = {
   /** Only these jobs. @default all that have a handler */
   readonly jobs?: readonly string[] | undefined;
   /**
-   * Who sends the heartbeats: the main thread, or a thread of its own with its own connection, so that
-   * a handler that blocks the event loop keeps its lease, for up to ten leases. @default "main"
+   * Which thread sends the heartbeats: the main thread, or a separate one with its own connection, so that a handler that
+   * blocks the event loop keeps its lease, for up to ten leases. @default "main"
    */
   readonly heartbeat?: Heartbeat | undefined;
 };
@@ -132,6 +139,7 @@ export type Config = {
   readonly keepTicksMs: number;
   readonly keepLogsMs: number;
   readonly keepLocksMs: number;
+  readonly keepSignalsMs: number;
   readonly migrate: "auto" | "check" | "off";
   readonly synchronous: "FULL" | "NORMAL";
   readonly logLevel: LogLevel;
@@ -159,6 +167,7 @@ export const CONSTRUCTOR_OPTIONS = [
   "retention",
   "logRetention",
   "lockRetention",
+  "signalRetention",
   "ledgerRetention",
   "migrate",
   "synchronous",
@@ -174,7 +183,7 @@ export const CONSTRUCTOR_OPTIONS = [
   "logger",
   "onError",
   "telemetry",
-  ...AROUND_OPTIONS,
+  ...HOOK_OPTIONS,
 ];
 const NO_DISPATCH: DispatchConfig = { targets: new Map(), publicUrl: null };
 const CONCURRENCY_MAX = 10_000;
@@ -233,6 +242,11 @@ export function readConfig(options: HoldfastOptions, env: Environment): Config {
     keepLocksMs: read(
       () => durationMs(options.lockRetention ?? keepMs, "lockRetention", { min: 1 }),
       0,
+    ),
+    keepSignalsMs: read(
+      () =>
+        durationMs(options.signalRetention ?? SIGNAL_RETENTION, "signalRetention", { min: 1_000 }),
+      1_000,
     ),
     keepTicksMs: read(
       () => durationMs(options.ledgerRetention ?? "7d", "ledgerRetention", { min: 3_600_000 }),

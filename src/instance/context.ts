@@ -12,6 +12,7 @@ import type { Sends } from "../remote/dispatching.js";
 import { systemClock } from "../shared/adapters/clock.js";
 import { systemNetwork } from "../shared/adapters/network.js";
 import { systemIds, systemRandom } from "../shared/adapters/random.js";
+import { ConfigurationError, type Problem } from "../shared/errors.js";
 import { headerSecrets, rememberSecrets } from "../shared/known-secrets.js";
 import { NAME_LENGTH_MAX } from "../shared/names.js";
 import type { Clock, Network, Ports } from "../shared/ports.js";
@@ -19,11 +20,10 @@ import { unknownVariables } from "../shared/variables.js";
 import { storeFor } from "../store/open.js";
 import type { Store } from "../store/store.js";
 import { Bus } from "../telemetry/bus.js";
-import { LentLogger, type Logger, lineLogger } from "../telemetry/log.js";
+import { fieldsFirst, LentLogger, type Logger, lineLogger } from "../telemetry/log.js";
 import { Meters } from "../telemetry/meters.js";
 import { Tracing } from "../telemetry/tracing.js";
-import type { Config, HoldfastOptions } from "./config.js";
-import { type LaunchOverrides, launchOverrides, readConfigWithin } from "./launch-overrides.js";
+import { type Config, type Environment, type HoldfastOptions, readConfig } from "./config.js";
 
 /** Replacements for the real world, for tests and the simulator. */
 export type Internals = {
@@ -35,6 +35,8 @@ export type Internals = {
   readonly sends?: Sends;
   /** Carries dispatched runs and alerts. */
   readonly network?: Network;
+  /** With a store from a test: the program, else none. */
+  readonly program?: string;
 };
 
 export type InstanceContext = {
@@ -43,6 +45,8 @@ export type InstanceContext = {
   readonly network: Network;
   /** Not open yet. */
   readonly store: Store;
+  /** The file that this process was started with, below the folder of its package; null: unknown. */
+  readonly program: string | null;
   /** `host:pid:boot-uuid`. */
   readonly instanceId: string;
   /** The actor in the audit trail for changes that the instance makes by itself. */
@@ -63,12 +67,13 @@ export function newContext(options: HoldfastOptions, internals: Internals): Inst
     internals,
   });
   rememberSecrets(configuredSecrets(config));
-  const ports = internals.ports ?? { clock: systemClock, chance: systemRandom, ids: systemIds() };
+  const ports = internals.ports ?? { clock: systemClock, random: systemRandom, ids: systemIds() };
   const network = internals.network ?? systemNetwork;
   const store =
     internals.store?.(config, ports) ?? newStore({ config, ports, overrides, internals });
   const instanceId = `${hostname()}:${process.pid}:${ports.ids.unique()}`;
-  const logger = options.logger ?? overrides.logger ?? ownLogger(config, ports.clock);
+  const given = options.logger ?? overrides.logger;
+  const logger = given ? fieldsFirst(given) : ownLogger(config, ports.clock);
   const meters = new Meters();
   const bus = new Bus({
     logger,
@@ -83,6 +88,7 @@ export function newContext(options: HoldfastOptions, internals: Internals): Inst
     ports,
     network,
     store,
+    program: internals.store ? (internals.program ?? null) : programName(launched(overrides)),
     instanceId,
     actor: overrides.actor ?? codeActor(instanceId),
     isDevelopment: overrides.mayPause === false,
@@ -112,8 +118,11 @@ function withApp(
   { overrides, internals }: { readonly overrides: LaunchOverrides; readonly internals: Internals },
 ): Config {
   if (config.app !== null || internals.store) return config;
-  const [program, cwd] = [process.argv[1], process.cwd()];
-  return { ...config, app: packageName({ folder: overrides.folder, program, cwd }) };
+  return { ...config, app: packageName(launched(overrides)) };
+}
+
+function launched({ file }: LaunchOverrides): Launched {
+  return { file, program: process.argv[1], cwd: process.cwd() };
 }
 
 function newStore(params: {
@@ -123,9 +132,9 @@ function newStore(params: {
   readonly internals: Internals;
 }): Store {
   const { config, overrides, internals } = params;
-  const { clock, chance } = params.ports;
+  const { clock, random } = params.ports;
   const mayCreate = internals.mayCreate ?? overrides.mayCreate ?? config.migrate === "auto";
-  return storeFor({ ...config, clock, chance, mayCreate });
+  return storeFor({ ...config, clock, random, mayCreate });
 }
 
 /** Logs to standard error until a server lends its own logger. */
@@ -147,6 +156,79 @@ function newDispatcher({
     onCircuit: ({ isOpen, ...what }) =>
       bus.emit(isOpen ? "target.left_alone" : "target.answers", what),
   });
+}
+
+// ── overrides by the program that loads the application ──────────────────────────────────────────
+// The command line loads a file that makes the `Holdfast`, and its flags have to reach that constructor. They travel
+// through a registered symbol, since the file may import another copy of this package than the command line.
+
+export type LaunchOverrides = {
+  /** A flag: wins over the option in code. */
+  readonly database?: string;
+  /** The configuration file. Relative `sqlite:` paths begin at its folder. Left out: at the working directory. */
+  readonly file?: string;
+  /** For instances whose code gives none. */
+  readonly logger?: Logger;
+  /** Wins over the option in code: a command that only reads changes no tables. */
+  readonly migrate?: "auto" | "check";
+  /** The user of the command line: the audit trail keeps changes of instances in this name. */
+  readonly actor?: Actor;
+  /** False for commands that only read: they never create a database. */
+  readonly mayCreate?: boolean;
+  /** False: schedules that vanished from the code are not paused, as in development. */
+  readonly mayPause?: boolean;
+  /** Mistakes that the program found in its own flags and environment: reported with all others. */
+  readonly problems?: readonly Problem[];
+};
+
+const KEY = Symbol.for("holdfast.launch-overrides");
+
+/** Applies to every instance that this process makes from now on. */
+export function setLaunchOverrides(overrides: LaunchOverrides): void {
+  Object.assign(globalThis, { [KEY]: overrides });
+}
+
+export function launchOverrides(): LaunchOverrides {
+  return (globalThis as { [KEY]?: LaunchOverrides })[KEY] ?? {};
+}
+
+/** Reads the configuration of an instance under these overrides. */
+export function readConfigWithin(
+  overrides: LaunchOverrides,
+  options: HoldfastOptions,
+  env: Environment,
+): Config {
+  const { database, migrate, file, problems = [] } = overrides;
+  const config = withProblems(problems, () =>
+    readConfig(
+      {
+        ...options,
+        ...(database === undefined ? {} : { database }),
+        ...(migrate === undefined ? {} : { migrate }),
+      },
+      env,
+    ),
+  );
+  if (file === undefined || typeof config.database !== "string") return config;
+  return { ...config, database: absoluteDatabase(config.database, path.dirname(file)) };
+}
+
+function withProblems(problems: readonly Problem[], read: () => Config): Config {
+  let config: Config;
+  try {
+    config = read();
+  } catch (error) {
+    if (!(error instanceof ConfigurationError)) throw error;
+    throw new ConfigurationError([...problems, ...error.problems]);
+  }
+  if (problems.length > 0) throw new ConfigurationError(problems);
+  return config;
+}
+
+/** Makes the path of a SQLite URL absolute; returns other URLs as they are. */
+export function absoluteDatabase(url: string, folder: string): string {
+  const [, file] = /^sqlite:(?!\/|:memory:$)(.+)$/.exec(url) ?? [];
+  return file === undefined ? url : `sqlite:${path.resolve(folder, file)}`;
 }
 
 // ── the secrets of a configuration, by value: no stored or logged text may show one of them ──────
@@ -214,34 +296,58 @@ function passwordsOf(url: string): readonly string[] {
   }
 }
 
-// ── the name of the application: the name in the nearest package.json ────────────────────────────
+// ── the name of the application, from the nearest package.json, and of the program in it ─────────
 
-const namesByFolder = new Map<string, string | null>();
+type Launched = {
+  /** The configuration file of a command. */
+  readonly file?: string | undefined;
+  /** The file that Node was started with. */
+  readonly program: string | undefined;
+  readonly cwd: string;
+};
+
+type Package = { readonly name: string; readonly folder: string };
+
+const packagesByFolder = new Map<string, Package | null>();
 
 /**
  * Finds the nearest package.json with a name: upwards from the folder of a command's configuration file, else from the
- * folder of the program that Node was started with, else from the working directory. A program inside node_modules is
- * a tool (a test runner, a TypeScript loader): then the search begins at the working directory.
+ * folder of the program that Node was started with, else from the working directory.
  */
-export function packageName(params: {
-  /** The folder of the configuration file. */
-  readonly folder?: string | undefined;
-  readonly program: string | undefined;
-  readonly cwd: string;
-}): string | null {
-  const { folder, program, cwd } = params;
-  if (folder !== undefined) return nameAbove(folder);
-  const isOwn = program !== undefined && !program.split(path.sep).includes("node_modules");
-  return (isOwn ? nameAbove(path.dirname(path.resolve(cwd, program))) : null) ?? nameAbove(cwd);
+export function packageName(launched: Launched): string | null {
+  const { file, cwd } = launched;
+  const started = startedFile(launched);
+  const own = started === null ? null : packageAbove(path.dirname(started));
+  return (own ?? (file === undefined ? packageAbove(cwd) : null))?.name ?? null;
 }
 
-function nameAbove(folder: string): string | null {
-  const known = namesByFolder.get(folder);
+/**
+ * Names the program within its package: the path of its file below the folder of package.json, such as `dist/web.js`.
+ * The name is the same in each release of the package, wherever it is installed.
+ */
+export function programName(launched: Launched): string | null {
+  const started = startedFile(launched);
+  if (started === null) return null;
+  const folder = packageAbove(path.dirname(started))?.folder ?? path.dirname(started);
+  return path.relative(folder, started).split(path.sep).join("/");
+}
+
+/** Returns null for a program inside node_modules: it is a tool (a test runner, a TypeScript loader) that runs others. */
+function startedFile({ file, program, cwd }: Launched): string | null {
+  if (file !== undefined) return path.resolve(cwd, file);
+  if (program === undefined || program.split(path.sep).includes("node_modules")) return null;
+  return path.resolve(cwd, program);
+}
+
+function packageAbove(folder: string): Package | null {
+  const known = packagesByFolder.get(folder);
   if (known !== undefined) return known;
   const parent = path.dirname(folder);
-  const name = nameIn(folder) ?? (parent === folder ? null : nameAbove(parent));
-  namesByFolder.set(folder, name);
-  return name;
+  const name = nameIn(folder);
+  const above = parent === folder ? null : packageAbove(parent);
+  const found = name === null ? above : { name, folder };
+  packagesByFolder.set(folder, found);
+  return found;
 }
 
 /**

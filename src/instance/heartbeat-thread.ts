@@ -19,7 +19,7 @@ const store = storeFor({
   migrate: "off",
   mayCreate: false,
   clock: systemClock,
-  chance: systemRandom,
+  random: systemRandom,
 });
 await store.open();
 

@@ -56,7 +56,7 @@ export class AnnouncedJobs {
   async ensure(name: string): Promise<void> {
     if (this.#announced.has(name)) return;
     const definition = this.#definitions.get(name);
-    if (definition) await (await this.#opened("schedules")).announceJobs([definition]);
+    if (definition) await (await this.#opened("schedules")).jobs.announce([definition]);
     else await this.#asAnnounced(name);
     this.#announced.add(name);
   }
@@ -78,7 +78,7 @@ export class AnnouncedJobs {
 
   async #asAnnounced(name: string): Promise<JobDefinition> {
     const store = await this.#opened("enqueue");
-    const known = await store.announcedJobs();
+    const known = await store.jobs.list();
     const found = known.find((job) => job.name === name);
     if (!found)
       throw new UnknownJobError(name, [
@@ -156,7 +156,7 @@ export function runnableAs(
       url: config.dispatch.targets.get(target)?.url ?? "",
       sends,
       clock: ports.clock,
-      keepReply: (line) => store.keepReply(line),
+      keepReply: (line) => store.logs.keepReply(line),
       emit: bus.emit,
       tracing,
     }),

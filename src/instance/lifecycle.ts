@@ -8,21 +8,28 @@ import type { Locking } from "../locks/locking.js";
 import type { Maintenance } from "../operations/maintenance.js";
 import { databaseLabel } from "../operations/settings.js";
 import { requirePublicUrl } from "../remote/dispatch/targets.js";
+import type { RunId } from "../runs/rules/run.js";
+import type { RunDetails } from "../runs/view.js";
 import type { Waiter } from "../runs/waiter.js";
 import type { Declarations, Reconciler } from "../schedules/reconcile.js";
 import { type TickerParams, tickOnce } from "../schedules/ticker.js";
+import type { Triggered } from "../schedules/trigger.js";
 import type { StoreGoneError } from "../shared/errors.js";
 import { describeFailure } from "../shared/failure.js";
+import { requireName } from "../shared/names.js";
+import type { ClaimScope } from "../store/instances.js";
 import type { LazyStore } from "../store/lazy-store.js";
-import type { Appetite, Store } from "../store/store.js";
+import type { Store } from "../store/store.js";
 import type { StopReport, WorkerParams } from "../worker/worker.js";
 import { readStart, type StartConfig, type StartOptions } from "./config.js";
 import type { InstanceContext } from "./context.js";
 import type { AnnouncedJobs, LocalJobs } from "./jobs.js";
 import type { LoopParams } from "./loop.js";
+import { type RanIfDue, type RunIfDueOptions, readRunIfDue, runIfDueOnce } from "./run-if-due.js";
 import type { RunningInstance, Started, WorkerSet } from "./running.js";
 import {
   type BoundedWorker,
+  type PassParams,
   passOnce,
   readTick,
   type Ticked,
@@ -37,6 +44,7 @@ export type WorkerSetOptions = Pick<WorkerParams, "concurrency" | "queues" | "ho
 /** Which workers to make for a bounded pass: they end after so many runs, or when `end` aborts. */
 export type BoundedOptions = Pick<WorkerSetOptions, "holder" | "store" | "onGone"> & {
   readonly claimMax: number;
+  readonly jobs: LocalJobs;
   readonly end: AbortSignal;
 };
 
@@ -50,6 +58,9 @@ export type LifecycleParams = {
   readonly locking: Locking;
   readonly alerting: Alerting | null;
   readonly waiter: Waiter;
+  /** Fires a schedule if it is due. */
+  readonly trigger: (schedule: string) => Promise<Triggered>;
+  readonly run: (id: RunId) => Promise<RunDetails | null>;
   readonly maintenance: Maintenance;
   readonly tickerOf: (store: Store, holder: number) => TickerParams;
   readonly newWorkerSet: (options: WorkerSetOptions) => Promise<WorkerSet>;
@@ -61,7 +72,7 @@ export class Lifecycle {
   #announcing: Promise<number> | null = null;
   #stopping: Promise<StopReport> | null = null;
   /** The jobs and queues that this instance executes. */
-  #works: () => Appetite;
+  #works: () => ClaimScope;
   /** Bounded passes under way, each with the controller that ends it. */
   readonly #passes = new Map<Promise<unknown>, AbortController>();
 
@@ -88,7 +99,7 @@ export class Lifecycle {
     const store = await this.#openedStore();
     const { isScheduler, concurrency, queues } = settings;
     running.takeRoles(settings);
-    locking.tellState();
+    locking.logState();
     this.#works = () => ({ jobs: jobs.names(), queues });
     const holder = await this.#announce(store);
     if (isScheduler) await reconciler.once();
@@ -100,7 +111,7 @@ export class Lifecycle {
       queues,
       jobs,
       heartbeat: settings.heartbeat,
-      tick: isScheduler ? (looked) => tickOnce(ticker, looked) : null,
+      tick: isScheduler ? (context) => tickOnce(ticker, context) : null,
       alert: alerting ? () => this.#alert(store, holder) : null,
       onGone: (error) => void this.#gone(error),
     });
@@ -137,7 +148,7 @@ export class Lifecycle {
   /** Logs other owners of the schema. A failure of this check does not fail the start. */
   async #warnOfStrangers(store: Store): Promise<void> {
     const { context } = this.#params;
-    const owners = await store.strangers().catch(() => []);
+    const owners = await store.repairs.strangers().catch(() => []);
     if (owners.length > 0)
       context.bus.emit("schema.foreign", { instance: context.instanceId, owners });
   }
@@ -145,9 +156,10 @@ export class Lifecycle {
   #announce(store: Store): Promise<number> {
     const { context, running, jobs, declarations } = this.#params;
     const { app, release, pollMs } = context.config;
-    return store.announce({
+    return store.instances.announce({
       instanceId: context.instanceId,
       app,
+      program: context.program,
       release,
       jobs: [...jobs.declared()],
       schedules: declarations.names,
@@ -194,36 +206,72 @@ export class Lifecycle {
   // ── one pass ───────────────────────────────────────────────────────────────────────────────────
 
   async tick(options: TickOptions): Promise<Ticked> {
+    const limits = readTick(options);
+    const end = new AbortController();
+    const params = await this.#passParams("tick", limits, end.signal);
+    return this.#underWay(passOnce(params), end);
+  }
+
+  /** Executes a schedule if it is due, and returns how its run ended. */
+  async runIfDue(schedule: string, options: RunIfDueOptions): Promise<RanIfDue> {
+    const name = requireName(schedule, "runIfDue(schedule)");
+    const deadlineMs = readRunIfDue(options);
+    const end = new AbortController();
+    const { context, trigger, run, waiter, running, lazyStore } = this.#params;
+    lazyStore.requireRunning("runIfDue");
+    const ran = runIfDueOnce({
+      name,
+      deadlineMs,
+      ports: context.ports,
+      emit: context.bus.emit,
+      pass: () => this.#passParams("runIfDue", { limit: 1, budgetMs: deadlineMs }, end.signal),
+      trigger: () => trigger(name),
+      run,
+      isExecutedHere: () => running.isWorker,
+      whenEnded: (id, timeoutMs) => waiter.terminal({ id, timeoutMs, signal: end.signal }),
+      end: end.signal,
+    });
+    return this.#underWay(ran, end);
+  }
+
+  #underWay<T>(pass: Promise<T>, end: AbortController): Promise<T> {
+    this.#passes.set(pass, end);
+    return pass.finally(() => this.#passes.delete(pass));
+  }
+
+  async #passParams(
+    verb: string,
+    limits: Pick<PassParams, "limit" | "budgetMs">,
+    end: AbortSignal,
+  ): Promise<PassParams> {
     const { context, lazyStore, jobs, maintenance, reconciler } = this.#params;
-    const { limit, budgetMs } = readTick(options);
     requirePublicUrl(context.config.dispatch);
     await this.#requireMailer();
-    const store = await lazyStore.for("tick");
+    const store = await lazyStore.for(verb);
     await reconciler.once({ isFiring: true });
     const holder = await this.#holder(store);
-    const end = new AbortController();
-    const pass = passOnce({
+    return {
       store,
       ports: context.ports,
       holder,
       ticker: this.#params.tickerOf(store, holder),
       emit: context.bus.emit,
       jobs: jobs.runnable.names(),
-      limit,
-      budgetMs,
+      ...limits,
+      hasWorker: this.#params.running.isWorker,
       alert: () => this.#alert(store, holder),
-      tidy: (isTimeUp) => maintenance.tidyOnce(store, () => isTimeUp() || end.signal.aborted),
-      newWorker: (claimMax) =>
+      applyRetention: (isTimeUp) =>
+        maintenance.retentionOnce(store, () => isTimeUp() || end.aborted),
+      newWorker: (claimMax, names) =>
         this.#params.newBoundedWorker({
           store,
           holder,
           claimMax,
-          end: end.signal,
+          jobs: jobs.chosen(names),
+          end,
           onGone: (error) => void this.#gone(error),
         }),
-    });
-    this.#passes.set(pass, end);
-    return pass.finally(() => this.#passes.delete(pass));
+    };
   }
 
   /** The number of this instance in the database; announces the instance if it was not started. */
@@ -255,9 +303,9 @@ export class Lifecycle {
     if (started) {
       started.loop.stopPolling();
       report = await started.worker.stop({ graceMs });
-      started.loop.stopBeating();
+      started.loop.stopHeartbeat();
       await started.heartbeat.close();
-      await context.store.retire({ holder: started.holder }).catch(() => undefined);
+      await context.store.instances.retire({ holder: started.holder }).catch(() => undefined);
       context.bus.emit("instance.stopped", { instance: context.instanceId, ...report });
     }
     await passes;
@@ -291,6 +339,7 @@ export class Lifecycle {
 
   async #retireAnnounced(): Promise<void> {
     const holder = await this.#announcing?.catch(() => null);
-    if (holder) await this.#params.context.store.retire({ holder }).catch(() => undefined);
+    if (holder)
+      await this.#params.context.store.instances.retire({ holder }).catch(() => undefined);
   }
 }

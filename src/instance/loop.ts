@@ -1,24 +1,34 @@
-// Decides when the passes of an instance run. This is the only place that waits: a poll at its interval or at the next
-// due time, heartbeats at a third of the shortest lease, retention once an hour. Correctness rests on polling alone: a
-// wake-up only makes a poll earlier, and a late or early timer never matters.
+// Decides for an instance when its passes run. This is the only place that waits: for a poll at its interval or at the
+// next due time, for heartbeats at a third of the shortest lease, for retention once an hour. Correctness rests on
+// polling alone: a wake-up only makes a poll earlier, and a late or early timer never matters.
 
 import { POLLED_WITHIN_MS } from "../schedules/advance.js";
-import type { Looked, TickReport } from "../schedules/ticker.js";
+import type { PollContext, TickReport } from "../schedules/ticker.js";
 import { StoreGoneError } from "../shared/errors.js";
 import { describeFailure } from "../shared/failure.js";
-import { elapsedMs, type Moment } from "../shared/moment.js";
-import { delay, momentOf, type Ports, type Timer } from "../shared/ports.js";
+import {
+  delay,
+  elapsedMs,
+  type Moment,
+  momentOf,
+  type Ports,
+  type Timer,
+} from "../shared/ports.js";
+import type { Settlement } from "../store/claims.js";
+import type { ClaimScope } from "../store/instances.js";
 import type { GlobalPause } from "../store/pause.js";
-import type { Appetite, PollAnswer, Settlement, Store } from "../store/store.js";
+import type { Store } from "../store/store.js";
+import type { PollResult } from "../store/work.js";
 import { ClockWatch } from "../telemetry/clock-watch.js";
 import type { Emit } from "../telemetry/log.js";
 import type { Meter } from "../telemetry/meters.js";
 import {
-  beatOnce,
   enforceCancelsOnce,
   type LeaseHeartbeat,
   promoteOnce,
-  reapOnce,
+  reclaimOnce,
+  renewOnce,
+  wakeOnce,
 } from "../worker/passes.js";
 import type { Workers } from "../worker/pool.js";
 import { renewEveryMs } from "../worker/rules/lease.js";
@@ -27,15 +37,14 @@ const POLL_JITTER = 0.2;
 /** After failed polls: no more than this beyond the interval, so that an outage delays reclaims no longer. */
 const BACKOFF_MORE_MS = 1_000;
 const BACKOFF_MAX_MS = 10_000;
-const TIDY_EVERY_MS = 60 * 60_000;
+const MINUTE_MS = 60_000;
+const RETENTION_EVERY_MS = 60 * MINUTE_MS;
 /** The first retention pass waits until a fresh instance has settled in. */
-const TIDY_FIRST_MS = 60_000;
-/** How often stored schedules are compared with the declarations of live instances. */
-const LOOK_EVERY_MS = 60_000;
+const RETENTION_FIRST_MS = 60_000;
 /** A heartbeat that is late by less is not logged: on a busy machine that is normal. */
 const LATE_MIN_MS = 250;
 /** The delay after a failed renewal; the lease runs out meanwhile. */
-const BEAT_RETRY_MS = 250;
+const HEARTBEAT_RETRY_MS = 250;
 
 export type LoopParams = {
   readonly store: Store;
@@ -44,23 +53,25 @@ export type LoopParams = {
   readonly worker: Workers;
   readonly holder: number;
   readonly instanceId: string;
-  readonly appetite: () => Appetite;
+  /** The jobs and queues that it executes. */
+  readonly executes: () => ClaimScope;
   readonly pollMs: number;
   /** Removes a bounded amount of rows past their retention. */
   readonly prune: () => Promise<void>;
   readonly emit: Emit;
   readonly meter: Meter;
   /** Fires due schedules; null if the scheduler is off. */
-  readonly tick: ((looked: Looked) => Promise<TickReport>) | null;
+  readonly tick: ((context: PollContext) => Promise<TickReport>) | null;
   /** Opens the gates of runs whose turn has come; for an instance without a scheduler. */
   readonly release: () => Promise<TickReport>;
-  /** Maintenance of schedules, only if the scheduler is on; null: none each minute. */
-  readonly lookEachMinute: (() => Promise<void>) | null;
-  readonly lookEachHour: () => Promise<void>;
+  /** Compares stored schedules with the declarations of live instances, if the scheduler is on. Null: not wanted. */
+  readonly reportVanished: (() => Promise<void>) | null;
+  /** Recomputes stored schedules, if the scheduler is on. */
+  readonly recomputeSchedules: () => Promise<void>;
   /** Evaluates alerts; returns in how many milliseconds to retry a delivery. Null: alerts are off. */
   readonly alert: (() => Promise<number>) | null;
   /** Ends locks whose lease ran out and removes old history, if a minute has passed. */
-  readonly tidyLocks: () => Promise<void>;
+  readonly maintainLocks: () => Promise<void>;
   /** The database was replaced or removed: nothing more may be stored in it. */
   readonly onGone: (error: StoreGoneError) => void;
 };
@@ -80,11 +91,11 @@ export class Loop {
   #polledAt: Moment | null = null;
   #pollAtMs: number | null = null;
   #soonestMs = Number.POSITIVE_INFINITY;
-  #isBeating = false;
-  #isBeatingOver = false;
-  #beatAtMs: number | null = null;
+  #isRenewing = false;
+  #isHeartbeatOver = false;
+  #heartbeatAtMs: number | null = null;
   /** The lease that set the time of the next heartbeat. */
-  #beatLeaseMs = 0;
+  #heartbeatLeaseMs = 0;
   #stopListening: (() => void) | null = null;
 
   constructor(params: LoopParams) {
@@ -98,27 +109,33 @@ export class Loop {
     this.#stopListening = store.onWake(({ isOwn }) => {
       if (!isOwn) worker.wake();
     });
-    this.#set("tidy", TIDY_FIRST_MS, () => this.#tidy());
-    this.#set("locks", this.#eachMinuteMs, () => this.#tidyLocks());
-    const { tick, lookEachMinute, alert } = this.#params;
-    if (alert) this.#set("alerts", this.#eachMinuteMs, () => this.#alert(alert));
-    if (tick && lookEachMinute) this.#set("look", LOOK_EVERY_MS, () => this.#look(lookEachMinute));
+    const { tick, reportVanished, alert, maintainLocks } = this.#params;
+    const eachMinuteMs = this.#eachMinuteMs;
+    const applyRetention = () => this.#applyRetention();
+    this.#set("retention", RETENTION_FIRST_MS, () =>
+      this.#repeat("retention", RETENTION_EVERY_MS, applyRetention),
+    );
+    this.#set("locks", eachMinuteMs, () => this.#repeat("locks", eachMinuteMs, maintainLocks));
+    if (alert) this.#set("alerts", eachMinuteMs, () => this.#alert(alert));
+    if (tick && reportVanished)
+      this.#set("schedules", MINUTE_MS, () => this.#repeat("schedules", MINUTE_MS, reportVanished));
     void this.#poll();
   }
 
   /** Ends polling; heartbeats go on, as runs may still be ending. */
   stopPolling(): void {
     this.#stopListening?.();
-    for (const name of ["poll", "tidy", "look", "locks", "alerts"])
-      this.#timers.get(name)?.cancel();
+    for (const [name, timer] of this.#timers) if (name !== "heartbeat") timer.cancel();
     this.#isStopped = true;
   }
 
-  stopBeating(): void {
-    this.#timers.get("beat")?.cancel();
-    this.#timers.delete("beat");
-    this.#isBeatingOver = true;
+  stopHeartbeat(): void {
+    this.#timers.get("heartbeat")?.cancel();
+    this.#timers.delete("heartbeat");
+    this.#isHeartbeatOver = true;
   }
+
+  // ── polling ────────────────────────────────────────────────────────────────────────────────────
 
   async #poll(): Promise<void> {
     if (this.#isStopped || this.#isPolling) return;
@@ -126,8 +143,8 @@ export class Loop {
     let nextMs: number;
     const sentAt = this.#moment();
     try {
-      const polled = await this.#params.store.poll({
-        ...this.#params.appetite(),
+      const polled = await this.#params.store.work.poll({
+        ...this.#params.executes(),
         holder: this.#params.holder,
         isScheduler: this.#params.tick !== null,
       });
@@ -152,12 +169,19 @@ export class Loop {
   }
 
   /** Compares the clocks: the database read its time between request and response, by assumption in the middle. */
-  #measure(sentAt: Moment, { now }: PollAnswer): void {
+  #measure(sentAt: Moment, { now }: PollResult): void {
     const gotAt = this.#moment();
     const { wallMs, monotonicMs } = gotAt;
     this.#clocks.observe({ sentAt, gotAt, now });
     const tookMs = monotonicMs - sentAt.monotonicMs;
     this.#params.meter.polled({ tookMs, skewMs: (sentAt.wallMs + wallMs) / 2 - now });
+  }
+
+  /** Jittered, so that instances that started together do not always poll together. */
+  #untilNextPoll({ now, nextWakeAt }: PollResult): number {
+    const { pollMs, ports } = this.#params;
+    const regularMs = pollMs * (1 + POLL_JITTER * (2 * ports.random.next() - 1));
+    return nextWakeAt === null ? regularMs : Math.max(1, Math.min(regularMs, nextWakeAt - now));
   }
 
   /** A hint: something becomes due after `delayMs`, so the next poll is no later. */
@@ -177,10 +201,19 @@ export class Loop {
     });
   }
 
+  /** Runs have ended: a run that is gated behind them, or has called one of them, should not wait for the next regular poll. */
+  settled(settlements: readonly Settlement[]): void {
+    const isAwaited = ({ schedule, batch, mayWait, to }: Settlement) =>
+      to !== "pending" && (mayWait || batch !== null || (this.#hasGated && schedule !== null));
+    if (settlements.some(isAwaited)) this.pollWithin(1);
+  }
+
+  // ── acting on a poll ────────────────────────────────────────────────────────────────────────────
+
   /** Acts on a poll; returns in how many milliseconds the next poll has more to do, as far as the passes know. */
-  async #act(answer: PollAnswer): Promise<number> {
+  async #act(answer: PollResult): Promise<number> {
     const { store, worker, ports } = this.#params;
-    this.#applyPause(answer.halt);
+    this.#applyPause(answer.pause);
     worker.cancelRequested(answer.cancelRequested);
     worker.relieve();
     this.#hasGated = answer.hasGated;
@@ -189,24 +222,42 @@ export class Loop {
     const report =
       answer.hasDueSchedule || answer.hasFreeGate ? await this.#tickWithinPoll(answer) : undefined;
     if (report) this.#ticked(report);
-    if (answer.hasDue && (await promoteOnce(store)) > 0) worker.wake();
-    if (answer.hasOverdueCancel) await enforceCancelsOnce(store, ports.chance.next());
+    const hasWoken = answer.hasWakes && (await wakeOnce(store, () => ports.random.next())) > 0;
+    if ((answer.hasDue || hasWoken) && (await promoteOnce(store)) > 0) worker.wake();
+    if (answer.hasOverdueCancel) await enforceCancelsOnce(store, ports.random.next());
     if (answer.hasReady) worker.wake();
     if (answer.hasLimited) worker.wakeForLimited();
     if (answer.hasSuspect) worker.wakeForSuspect();
     return report ? untilNextTick(report) : Number.POSITIVE_INFINITY;
   }
 
-  #ticked({ hasGated, hasReadied }: TickReport): void {
-    this.#hasGated ||= hasGated;
-    if (hasReadied) this.#params.worker.wake();
+  /** While everything is paused, the database refuses claims; an instance that is quiet has to stop its own worker. */
+  #applyPause(pause: GlobalPause | null): void {
+    const { worker, emit, instanceId: instance } = this.#params;
+    worker.setPaused(pause?.kind === "quiet");
+    const isPaused = pause !== null;
+    if (isPaused === this.#isPaused) return;
+    this.#isPaused = isPaused;
+    if (pause) emit("instance.halted", { instance, why: pause.kind, note: pause.note });
+    else emit("instance.resumed", { instance });
+  }
+
+  async #reclaim(): Promise<void> {
+    const { store, worker, ports, emit, heartbeat, holder } = this.#params;
+    // Our own leases first: an expired lease that no instance has reclaimed may be renewed.
+    await renewOnce({ worker, heartbeat, holder, clock: ports.clock });
+    const random = () => ports.random.next();
+    if ((await reclaimOnce({ store, random, emit })).reclaimed === 0) return;
+    worker.wakeForSuspect();
+    // Runs that were claimed but never started are ready again.
+    worker.wake();
   }
 
   /**
    * Returns the report of the pass over schedules if it ends before the next poll. Polls do not wait for it: after an
    * outage, or on a silent connection, it takes long, and reclaims must not wait.
    */
-  async #tickWithinPoll(answer: PollAnswer): Promise<TickReport | undefined> {
+  async #tickWithinPoll(answer: PollResult): Promise<TickReport | undefined> {
     if (this.#ticking) return undefined;
     const ticking = this.#tick(answer).finally(() => {
       this.#ticking = null;
@@ -234,30 +285,8 @@ export class Loop {
     return undefined;
   }
 
-  async #reclaim(): Promise<void> {
-    const { store, worker, ports, emit, heartbeat, holder } = this.#params;
-    // Our own leases first: an expired lease that no instance has reclaimed may be renewed.
-    await beatOnce({ worker, heartbeat, holder, clock: ports.clock });
-    const chance = () => ports.chance.next();
-    if ((await reapOnce({ store, chance, emit })).reclaimed === 0) return;
-    worker.wakeForSuspect();
-    // Runs that were claimed but never started are ready again.
-    worker.wake();
-  }
-
-  /** While everything is paused, the database refuses claims; an instance that is quiet has to stop its own worker. */
-  #applyPause(halt: GlobalPause | null): void {
-    const { worker, emit, instanceId: instance } = this.#params;
-    worker.setPaused(halt?.kind === "quiet");
-    const isPaused = halt !== null;
-    if (isPaused === this.#isPaused) return;
-    this.#isPaused = isPaused;
-    if (halt) emit("instance.halted", { instance, why: halt.kind, note: halt.note });
-    else emit("instance.resumed", { instance });
-  }
-
   /** A failed pass handled nothing: until one succeeds, `lastPolledAt` stays as it was before the failure. */
-  async #tick({ lastPolledAt, hasDueSchedule }: PollAnswer): Promise<TickReport | undefined> {
+  async #tick({ lastPolledAt, hasDueSchedule }: PollResult): Promise<TickReport | undefined> {
     if (!hasDueSchedule) return this.#params.release();
     const knownAt = this.#unseenSince === undefined ? lastPolledAt : this.#unseenSince;
     this.#unseenSince = knownAt;
@@ -274,97 +303,82 @@ export class Loop {
     return agoMs <= Math.max(POLLED_WITHIN_MS, 2 * this.#params.pollMs);
   }
 
-  #moment(): Moment {
-    return momentOf(this.#params.ports.clock);
+  #ticked({ hasGated, hasReadied }: TickReport): void {
+    this.#hasGated ||= hasGated;
+    if (hasReadied) this.#params.worker.wake();
   }
 
-  /** Runs have ended: a run that is gated behind them should not wait for the next regular poll. */
-  settled(settlements: readonly Settlement[]): void {
-    if (!this.#hasGated) return;
-    const isAwaited = settlements.some(({ schedule, to }) => schedule !== null && to !== "pending");
-    if (isAwaited) this.pollWithin(1);
-  }
-
-  /** Jittered, so that instances that started together do not always poll together. */
-  #untilNextPoll({ now, nextWakeAt }: PollAnswer): number {
-    const { pollMs, ports } = this.#params;
-    const regularMs = pollMs * (1 + POLL_JITTER * (2 * ports.chance.next() - 1));
-    return nextWakeAt === null ? regularMs : Math.max(1, Math.min(regularMs, nextWakeAt - now));
-  }
+  // ── heartbeats ──────────────────────────────────────────────────────────────────────────────────
 
   /** Workers hold new leases: the next heartbeat is due a third of the shortest lease from now. */
   claimed(): void {
     const leaseMs = this.#params.worker.leases.shortestMs();
     this.#params.heartbeat.changed();
-    if (leaseMs === null || this.#isBeating) return;
-    this.#beatWithin(renewEveryMs(leaseMs), leaseMs);
+    if (leaseMs === null || this.#isRenewing) return;
+    this.#heartbeatWithin(renewEveryMs(leaseMs), leaseMs);
   }
 
-  #beatWithin(delayMs: number, leaseMs: number): void {
+  #heartbeatWithin(delayMs: number, leaseMs: number): void {
     const atMs = this.#params.ports.clock.monotonicMs() + delayMs;
-    if (this.#beatAtMs !== null && this.#beatAtMs <= atMs) return;
-    this.#beatAtMs = atMs;
-    this.#beatLeaseMs = leaseMs;
-    this.#set("beat", delayMs, () => this.#beat());
+    if (this.#heartbeatAtMs !== null && this.#heartbeatAtMs <= atMs) return;
+    this.#heartbeatAtMs = atMs;
+    this.#heartbeatLeaseMs = leaseMs;
+    this.#set("heartbeat", delayMs, () => this.#heartbeat());
   }
 
-  async #beat(): Promise<void> {
+  async #heartbeat(): Promise<void> {
     this.#noteLate();
-    this.#beatAtMs = null;
-    if (this.#isBeatingOver || this.#isBeating) return;
-    this.#isBeating = true;
+    this.#heartbeatAtMs = null;
+    if (this.#isHeartbeatOver || this.#isRenewing) return;
+    this.#isRenewing = true;
     const { worker, heartbeat, holder, ports } = this.#params;
     let retryInMs = Number.POSITIVE_INFINITY;
     try {
-      await beatOnce({ worker, heartbeat, holder, clock: ports.clock });
+      await renewOnce({ worker, heartbeat, holder, clock: ports.clock });
     } catch (error) {
       // The lease is not extended: it runs out unless a later renewal succeeds.
-      retryInMs = BEAT_RETRY_MS;
+      retryInMs = HEARTBEAT_RETRY_MS;
       this.#failed("heartbeat", error, retryInMs);
     } finally {
-      this.#isBeating = false;
+      this.#isRenewing = false;
     }
     const leaseMs = worker.leases.shortestMs();
-    if (leaseMs !== null) this.#beatWithin(Math.min(renewEveryMs(leaseMs), retryInMs), leaseMs);
+    if (leaseMs !== null)
+      this.#heartbeatWithin(Math.min(renewEveryMs(leaseMs), retryInMs), leaseMs);
   }
 
   /** Logs a late heartbeat: a handler blocked the event loop, or the whole process was suspended. */
   #noteLate(): void {
     const { worker, heartbeat, ports, emit } = this.#params;
-    if (this.#beatAtMs === null || !heartbeat.isOnMainThread) return;
-    const lateMs = Math.round(ports.clock.monotonicMs() - this.#beatAtMs);
-    if (lateMs < Math.max(LATE_MIN_MS, renewEveryMs(this.#beatLeaseMs) / 2)) return;
-    const jobs = worker.jobsSince(this.#beatAtMs);
+    if (this.#heartbeatAtMs === null || !heartbeat.isOnMainThread) return;
+    const lateMs = Math.round(ports.clock.monotonicMs() - this.#heartbeatAtMs);
+    if (lateMs < Math.max(LATE_MIN_MS, renewEveryMs(this.#heartbeatLeaseMs) / 2)) return;
+    const jobs = worker.jobsSince(this.#heartbeatAtMs);
     // The blocking handler may have ended by now; without runs and leases nothing was at stake.
     if (jobs.length === 0 && worker.leases.shortestMs() === null) return;
-    emit("heartbeat.late", { lateMs, leaseMs: this.#beatLeaseMs, jobs });
+    emit("heartbeat.late", { lateMs, leaseMs: this.#heartbeatLeaseMs, jobs });
   }
 
-  async #tidy(): Promise<void> {
-    const { prune } = this.#params;
-    try {
-      await prune();
-      if (this.#params.tick) await this.#params.lookEachHour();
-    } catch (error) {
-      this.#failed("tidy", error, TIDY_EVERY_MS);
-    }
-    this.#set("tidy", TIDY_EVERY_MS, () => this.#tidy());
-  }
+  // ── each hour and each minute ───────────────────────────────────────────────────────────────────
 
   /** A poll interval above a minute applies to these passes too. */
   get #eachMinuteMs(): number {
-    return Math.max(LOOK_EVERY_MS, this.#params.pollMs);
+    return Math.max(MINUTE_MS, this.#params.pollMs);
   }
 
-  async #tidyLocks(): Promise<void> {
-    const { tidyLocks } = this.#params;
-    const retryInMs = this.#eachMinuteMs;
+  async #applyRetention(): Promise<void> {
+    await this.#params.prune();
+    if (this.#params.tick) await this.#params.recomputeSchedules();
+  }
+
+  /** Runs a pass again and again. `what` names it in the log; the next pass does what a failed one left. */
+  async #repeat(what: string, everyMs: number, pass: () => Promise<void>): Promise<void> {
     try {
-      await tidyLocks();
+      await pass();
     } catch (error) {
-      this.#failed("locks", error, retryInMs);
+      this.#failed(what, error, everyMs);
     }
-    this.#set("locks", retryInMs, () => this.#tidyLocks());
+    this.#set(what, everyMs, () => this.#repeat(what, everyMs, pass));
   }
 
   async #alert(alert: () => Promise<number>): Promise<void> {
@@ -377,13 +391,10 @@ export class Loop {
     this.#set("alerts", nextMs, () => this.#alert(alert));
   }
 
-  async #look(lookEachMinute: () => Promise<void>): Promise<void> {
-    try {
-      await lookEachMinute();
-    } catch (error) {
-      this.#failed("schedules", error, LOOK_EVERY_MS);
-    }
-    this.#set("look", LOOK_EVERY_MS, () => this.#look(lookEachMinute));
+  // ── timers ──────────────────────────────────────────────────────────────────────────────────────
+
+  #moment(): Moment {
+    return momentOf(this.#params.ports.clock);
   }
 
   #failed(what: string, error: unknown, retryInMs: number): void {
@@ -392,8 +403,8 @@ export class Loop {
 
   #set(name: string, delayMs: number, callback: () => unknown): void {
     this.#timers.get(name)?.cancel();
-    if (this.#isStopped && name !== "beat") return;
-    if (this.#isBeatingOver && name === "beat") return;
+    if (this.#isStopped && name !== "heartbeat") return;
+    if (this.#isHeartbeatOver && name === "heartbeat") return;
     this.#timers.set(
       name,
       this.#params.ports.clock.timer(delayMs, () => void callback()),

@@ -1,8 +1,11 @@
-// Knows which loop and workers a start has made, and passes signals of other parts on to them. Parts that are
-// composed before the lifecycle (schedules, enqueue, maintenance) reach a running instance through this object.
-// Before a start, and after a failed one, signals have no effect.
+// Carries the signals between the parts of an instance that cannot refer to each other: from parts that are composed
+// before the lifecycle (schedules, enqueue, maintenance) to the loop and the workers of a start, and from workers to
+// the loop that is made after them. Every signal only makes something happen sooner; polling finds it as well.
 
 import type { WakeHint } from "../runs/enqueue.js";
+import type { Waiter } from "../runs/waiter.js";
+import type { Settlement } from "../store/claims.js";
+import type { WorkerSignals } from "../worker/exchange.js";
 import type { LeaseHeartbeat } from "../worker/passes.js";
 import type { Workers } from "../worker/pool.js";
 import type { Loop } from "./loop.js";
@@ -21,6 +24,7 @@ export type Started = WorkerSet & {
   readonly concurrencyMax: number;
 };
 
+/** Knows the loop and the workers of a start. Before a start, and after a failed one, its signals have no effect. */
 export class RunningInstance {
   #starting: Promise<Started> | null = null;
   #set: Started | null = null;
@@ -88,5 +92,47 @@ export class RunningInstance {
   async changed(): Promise<void> {
     const started = await this.started();
     started?.loop.pollWithin(1);
+  }
+}
+
+/** The signals of one set of workers. Workers are made before the loop, and send nothing before they are started. */
+export class WorkerSetSignals implements WorkerSignals {
+  readonly #waiter: Waiter;
+  readonly #onDrained: (() => void) | undefined;
+  #set: WorkerSet | null = null;
+
+  /** `onDrained` is called when every worker of a bounded pass has nothing left to do. */
+  constructor(waiter: Waiter, onDrained: (() => void) | undefined) {
+    this.#waiter = waiter;
+    this.#onDrained = onDrained;
+  }
+
+  connect(set: WorkerSet): void {
+    this.#set = set;
+  }
+
+  settled(settlements: readonly Settlement[]): void {
+    this.#waiter.settled(settlements);
+    this.#set?.loop.settled(settlements);
+  }
+
+  claimed(): void {
+    this.#set?.loop.claimed();
+  }
+
+  postponed(delayMs: number): void {
+    this.#set?.loop.pollWithin(delayMs);
+  }
+
+  continued(): void {
+    this.#set?.worker.wake();
+  }
+
+  letGo(): void {
+    this.#set?.heartbeat.changed();
+  }
+
+  drained(): void {
+    if (this.#set?.worker.isDrained) this.#onDrained?.();
   }
 }

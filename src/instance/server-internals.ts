@@ -2,14 +2,13 @@
 // names; it is a registered one, since the server may come from another copy of this package.
 
 import { isCallbackToken, type TokenGrant } from "../remote/dispatch/signature.js";
-import type { AccessStore } from "../store/access.js";
-import type { Glance } from "../store/operators.js";
+import type { Glance } from "../store/statistics.js";
 import type { Store } from "../store/store.js";
 import { type Emit, LentLogger, type Logger } from "../telemetry/log.js";
 import type { Composition } from "./compose.js";
 import type { InstanceContext } from "./context.js";
 
-export const hosting: unique symbol = Symbol.for("holdfast.hosting");
+export const serverInternals: unique symbol = Symbol.for("holdfast.server-internals");
 
 export type ServerInternals = {
   /** Aborts when a stop begins: connections to this instance have to end then. */
@@ -17,7 +16,7 @@ export type ServerInternals = {
   /** The instance logs there from now on, unless its options name a logger. */
   lendLogger(logger: Logger): void;
   /** The database, for sessions and audit entries of the server. */
-  store(verb: string): Promise<Pick<Store, keyof AccessStore | "addAudit">>;
+  store(verb: string): Promise<Pick<Store, "sessions" | "keys" | "audit">>;
   /** Emits an event to the log, the metrics and listeners. */
   readonly emit: Emit;
   /** A cheap read whose result differs from the previous one if runs, schedules or settings have changed. */
@@ -42,7 +41,7 @@ export function serverInternalsOf(
     },
     emit: bus.emit,
     store: (verb) => lazyStore.for(verb),
-    glance: async () => (await lazyStore.for("glance")).glance(),
+    glance: async () => (await lazyStore.for("glance")).statistics.glance(),
     queueOf: async (job) => (await jobs.definitionOf(job)).queue,
     isCallbackToken: ({ token, job, ...grant }) => {
       const target = jobs.targetOf(job);

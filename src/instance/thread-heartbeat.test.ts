@@ -1,7 +1,7 @@
 // Tests when, how often and for how long the standby heartbeat renews leases for a silent main thread.
 
 import { expect, test } from "vitest";
-import type { RenewParams } from "../store/store.js";
+import type { RenewParams } from "../store/leases.js";
 import { VirtualClock } from "../testing/virtual-clock.js";
 import { SILENT_LEASES_MAX, StandbyHeartbeat } from "./thread-heartbeat.js";
 
@@ -10,14 +10,18 @@ function world() {
   const startedMs = clock.monotonicMs();
   const beats: { readonly atMs: number; readonly fences: readonly number[] }[] = [];
   let failures = 0;
-  const store = {
+  const leases = {
     renew: async ({ fences }: RenewParams) => {
       beats.push({ atMs: clock.monotonicMs() - startedMs, fences });
       if (failures-- > 0) throw new Error("away");
       return { held: [], unknown: [] };
     },
   };
-  const standby = new StandbyHeartbeat({ store, clock, holder: 1 });
+  const standby = new StandbyHeartbeat({
+    store: { leases },
+    clock,
+    holder: 1,
+  });
   const fail = (times: number) => {
     failures = times;
   };

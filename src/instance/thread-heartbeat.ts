@@ -7,7 +7,8 @@ import { Worker as Thread } from "node:worker_threads";
 import { ConfigurationError, StoreUnavailableError } from "../shared/errors.js";
 import { describeFailure } from "../shared/failure.js";
 import { type Clock, delay, type Timer } from "../shared/ports.js";
-import type { RenewAnswer, RenewParams, Store } from "../store/store.js";
+import type { RenewParams, RenewResult } from "../store/leases.js";
+import type { Store } from "../store/store.js";
 import type { Emit } from "../telemetry/log.js";
 import type { LeaseHeartbeat } from "../worker/passes.js";
 import { renewEveryMs, renewTimeoutMs } from "../worker/rules/lease.js";
@@ -36,13 +37,13 @@ export type ToThread =
 export type FromThread =
   | { readonly kind: "ready" }
   | { readonly kind: "blocked"; readonly blockedMs: number }
-  | { readonly kind: "renewed"; readonly id: number; readonly answer: RenewAnswer }
+  | { readonly kind: "renewed"; readonly id: number; readonly answer: RenewResult }
   | { readonly kind: "failed"; readonly id: number; readonly message: string };
 
 // ── the main thread ──────────────────────────────────────────────────────────────────────────────
 
 type PendingRenewal = {
-  readonly resolve: (answer: RenewAnswer) => void;
+  readonly resolve: (answer: RenewResult) => void;
   readonly reject: (error: Error) => void;
 };
 
@@ -133,8 +134,8 @@ class ThreadHeartbeat {
     if (!this.#isOver) this.#post({ kind: "held", leases: this.#held() });
   }
 
-  renew(params: RenewParams): Promise<RenewAnswer> {
-    if (this.#isOver) return this.#store.renew(params);
+  renew(params: RenewParams): Promise<RenewResult> {
+    if (this.#isOver) return this.#store.leases.renew(params);
     this.#count += 1;
     const id = this.#count;
     return new Promise((resolve, reject) => {
@@ -182,7 +183,7 @@ const RETRY_MS = 250;
  * keeps its run, and a process that hangs does not keep it for ever. The database enforces the time limit of a run.
  */
 export class StandbyHeartbeat {
-  readonly #store: Pick<Store, "renew">;
+  readonly #store: { readonly leases: Pick<Store["leases"], "renew"> };
   readonly #clock: Clock;
   readonly #holder: number;
   #leases: readonly HeldLease[] = [];
@@ -192,7 +193,7 @@ export class StandbyHeartbeat {
   #isClosed = false;
 
   constructor(params: {
-    readonly store: Pick<Store, "renew">;
+    readonly store: { readonly leases: Pick<Store["leases"], "renew"> };
     readonly clock: Clock;
     readonly holder: number;
   }) {
@@ -213,8 +214,8 @@ export class StandbyHeartbeat {
     return silentMs;
   }
 
-  renew(params: RenewParams): Promise<RenewAnswer> {
-    return this.#store.renew(params);
+  renew(params: RenewParams): Promise<RenewResult> {
+    return this.#store.leases.renew(params);
   }
 
   close(): void {
@@ -244,7 +245,7 @@ export class StandbyHeartbeat {
     try {
       const fences = this.#leases.map(({ fence }) => fence);
       const timeoutMs = renewTimeoutMs(shortestMs);
-      await this.#store.renew({ holder: this.#holder, fences, timeoutMs });
+      await this.#store.leases.renew({ holder: this.#holder, fences, timeoutMs });
     } catch {
       // Not reported: the main thread gets the error when it requests a renewal again.
       nextMs = RETRY_MS;

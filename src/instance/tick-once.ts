@@ -10,16 +10,17 @@ import { describeFailure } from "../shared/failure.js";
 import { delay, type Ports } from "../shared/ports.js";
 import { gather } from "../shared/problems.js";
 import { refuseUnknownMembers } from "../shared/suggest.js";
-import type { PollAnswer, Store } from "../store/store.js";
+import type { Store } from "../store/store.js";
+import type { PollResult } from "../store/work.js";
 import type { Emit } from "../telemetry/log.js";
-import { enforceCancelsOnce, promoteOnce, reapOnce } from "../worker/passes.js";
+import { enforceCancelsOnce, promoteOnce, reclaimOnce, wakeOnce } from "../worker/passes.js";
 import type { Workers } from "../worker/pool.js";
 import type { Loop } from "./loop.js";
 
 export type TickOptions = {
   /** How many runs it executes at most; 0 only fires. @default 5 */
   readonly limit?: number | undefined;
-  /** By when it has answered; what still runs then is handed back. @default "50s" */
+  /** The time limit of the call; runs that are still running then are handed back. @default "50s" */
   readonly budget?: Duration | undefined;
 };
 
@@ -38,15 +39,17 @@ export type Ticked = {
   readonly executed: number;
   readonly dispatched: number;
   readonly reclaimed: number;
-  /** When a call has something to do again, as far as is known now. */
+  /** When a call will have something to do again, as far as is known now. */
   readonly nextWakeAt: Date | null;
 };
 
 const LIMIT_DEFAULT = 5;
 const LIMIT_MAX = 1_000;
 const BUDGET_DEFAULT = "50s";
+/** A shorter budget, which any caller may give, never fails a handler that outlives it. */
+const OUTLIVED_BUDGET_MIN_MS = 20_000;
 const ALERTS_MIN_MS = 1_000;
-const TIDY_EVERY_MS = 60 * 60_000;
+const RETENTION_EVERY_MS = 60 * 60_000;
 
 export function readTick(options: TickOptions): {
   readonly limit: number;
@@ -83,16 +86,19 @@ export type PassParams = {
   readonly jobs: readonly string[];
   readonly limit: number;
   readonly budgetMs: number;
+  /** A worker of this instance executes what a pass hands back, with all the time that the job allows. */
+  readonly hasWorker: boolean;
   /** Evaluates alerts, unless an instance did so lately. */
   readonly alert: () => Promise<unknown>;
   /** Removes a bounded amount of rows past their retention, and stops when `isTimeUp`. */
-  readonly tidy: (isTimeUp: () => boolean) => Promise<void>;
-  readonly newWorker: (claimMax: number) => Promise<BoundedWorker>;
+  readonly applyRetention: (isTimeUp: () => boolean) => Promise<void>;
+  /** Workers for this many runs of these jobs. */
+  readonly newWorker: (claimMax: number, jobs: readonly string[]) => Promise<BoundedWorker>;
 };
 
 export async function passOnce(params: PassParams): Promise<Ticked> {
   const startedMs = params.ports.clock.monotonicMs();
-  const seen = await look(params);
+  const seen = await poll(params);
   let done = NOTHING;
   let after = seen;
   // The end of a run may have opened the gate of the next one of its schedule, which this pass executes too.
@@ -100,14 +106,13 @@ export async function passOnce(params: PassParams): Promise<Ticked> {
     const left = { ...params, limit: params.limit - done.executed - done.dispatched };
     const more = await act(left, after, startedMs);
     done = joined(done, more);
-    after = await look(params);
+    after = await poll(params);
     const hasEnded = more.executed + more.dispatched > 0;
     const hasRoom = done.executed + done.dispatched < params.limit && !isTimeUp(params, startedMs);
     isOver = !(hasEnded && hasRoom && after.hasDueSchedule);
   }
   const nextWakeAt = isQuiet(after) || params.limit === 0 ? after.nextWakeAt : after.now;
-  await alert(params, startedMs);
-  if (isTidyDue(seen)) await tidy(params, startedMs);
+  await maintain(params, seen, startedMs);
   const { report, ...counts } = done;
   return {
     ok: true,
@@ -116,6 +121,16 @@ export async function passOnce(params: PassParams): Promise<Ticked> {
     ...counts,
     nextWakeAt: nextWakeAt === null ? null : new Date(nextWakeAt),
   };
+}
+
+/** Evaluates alerts, and applies retention once an hour, within the rest of the budget. */
+export async function maintain(
+  params: PassParams,
+  seen: PollResult,
+  startedMs: number,
+): Promise<void> {
+  await alert(params, startedMs);
+  if (isRetentionDue(seen)) await applyRetention(params, startedMs);
 }
 
 type Done = Pick<Ticked, "executed" | "dispatched" | "reclaimed"> & {
@@ -135,7 +150,7 @@ function joined(done: Done, more: Done): Done {
 }
 
 /** Whether too little of the budget is left to execute anything more. */
-function isTimeUp({ ports: { clock }, budgetMs }: PassParams, startedMs: number): boolean {
+export function isTimeUp({ ports: { clock }, budgetMs }: PassParams, startedMs: number): boolean {
   return clock.monotonicMs() - startedMs >= usableMs(budgetMs);
 }
 
@@ -152,22 +167,23 @@ const NOTHING: Done = {
 };
 
 /** Nothing to fire, reclaim, promote or claim: the normal case for calls of a cron. */
-function isQuiet(seen: PollAnswer): boolean {
-  const { hasDueSchedule, hasDue, hasExpired, hasOverdueCancel } = seen;
+function isQuiet(seen: PollResult): boolean {
+  const { hasDueSchedule, hasDue, hasExpired, hasOverdueCancel, hasWakes } = seen;
   const hasWork = seen.hasReady || seen.hasSuspect || seen.hasLimited;
-  return !(hasDueSchedule || hasDue || hasExpired || hasOverdueCancel || hasWork);
+  return !(hasDueSchedule || hasDue || hasExpired || hasOverdueCancel || hasWakes || hasWork);
 }
 
-async function act(params: PassParams, seen: PollAnswer, startedMs: number): Promise<Done> {
+async function act(params: PassParams, seen: PollResult, startedMs: number): Promise<Done> {
   const { store, ports, emit, ticker, limit, jobs } = params;
   const report = seen.hasDueSchedule
     ? await tickOnce(ticker, { lastPolledAt: seen.lastPolledAt })
     : NOTHING.report;
-  if (seen.hasDue) await promoteOnce(store);
-  const chance = () => ports.chance.next();
-  const { reclaimed } = seen.hasExpired ? await reapOnce({ store, chance, emit }) : NOTHING;
-  if (seen.hasOverdueCancel) await enforceCancelsOnce(store, chance());
-  const mayExecute = limit > 0 && jobs.length > 0 && seen.halt === null;
+  const random = () => ports.random.next();
+  const hasWoken = seen.hasWakes && (await wakeOnce(store, random)) > 0;
+  if (seen.hasDue || hasWoken) await promoteOnce(store);
+  const { reclaimed } = seen.hasExpired ? await reclaimOnce({ store, random, emit }) : NOTHING;
+  if (seen.hasOverdueCancel) await enforceCancelsOnce(store, random());
+  const mayExecute = limit > 0 && jobs.length > 0 && seen.pause === null;
   const hasSuspect = seen.hasSuspect || reclaimed > 0;
   const { executed, dispatched } = mayExecute
     ? await execute(params, { startedMs, hasSuspect })
@@ -175,62 +191,70 @@ async function act(params: PassParams, seen: PollAnswer, startedMs: number): Pro
   return { report, reclaimed, executed, dispatched };
 }
 
-function look({ store, holder, jobs }: PassParams): Promise<PollAnswer> {
-  return store.poll({ holder, jobs, queues: null, isScheduler: true, wantsLastPoll: true });
+export function poll({ store, holder, jobs }: PassParams): Promise<PollResult> {
+  return store.work.poll({ holder, jobs, queues: null, isScheduler: true, wantsLastPoll: true });
 }
 
-/** Runs last: the pass itself is no cause for an alert. A slow receiver costs no more than the budget. */
+/** Runs last, so that work which this pass is about to do raises no alert. Slow receivers get the rest of the budget. */
 async function alert(
-  { alert: lookForAlerts, ports: { clock }, budgetMs, emit }: PassParams,
+  { alert: evaluateAlerts, ports: { clock }, budgetMs, emit }: PassParams,
   startedMs: number,
 ): Promise<void> {
   const leftMs = Math.max(ALERTS_MIN_MS, startedMs + budgetMs - clock.monotonicMs());
   const over = new AbortController();
-  const looking = lookForAlerts().catch((error: unknown) => {
+  const evaluating = evaluateAlerts().catch((error: unknown) => {
     const facts = { what: "alerts", error: describeFailure(error), retryInMs: 0 };
     emit("store.failed", facts, error);
   });
-  await Promise.race([looking, delay(clock, leftMs, over.signal)]);
+  await Promise.race([evaluating, delay(clock, leftMs, over.signal)]);
   over.abort();
 }
 
 /** The first pass of an hour applies retention: so no table has to keep when it was last applied. */
-function isTidyDue({ now, lastPolledAt }: PollAnswer): boolean {
-  const hourOf = (at: number) => Math.floor(at / TIDY_EVERY_MS);
+function isRetentionDue({ now, lastPolledAt }: PollResult): boolean {
+  const hourOf = (at: number) => Math.floor(at / RETENTION_EVERY_MS);
   return lastPolledAt === null || hourOf(lastPolledAt) !== hourOf(now);
 }
 
 /** A failure leaves rows for the next hour; nothing is lost. */
-async function tidy(
-  { tidy: tidyOnce, ports: { clock }, budgetMs, emit }: PassParams,
+async function applyRetention(
+  { applyRetention: applyOnce, ports: { clock }, budgetMs, emit }: PassParams,
   startedMs: number,
 ): Promise<void> {
   try {
-    await tidyOnce(() => clock.monotonicMs() >= startedMs + budgetMs);
+    await applyOnce(() => clock.monotonicMs() >= startedMs + budgetMs);
   } catch (error) {
-    const facts = { what: "tidy", error: describeFailure(error), retryInMs: TIDY_EVERY_MS };
+    const facts = {
+      what: "retention",
+      error: describeFailure(error),
+      retryInMs: RETENTION_EVERY_MS,
+    };
     emit("store.failed", facts, error);
   }
 }
 
-/** When the budget ends, running handlers are aborted and their runs handed back without using up an attempt. */
-async function execute(
-  { ports: { clock }, limit, budgetMs, newWorker }: PassParams,
+/**
+ * When the budget ends, running handlers are aborted and their runs handed back without using up an attempt. A run that
+ * outlives the budget a second time fails, unless this instance has a worker, which gives it more time.
+ */
+export async function execute(
+  { ports: { clock }, limit, jobs, budgetMs, hasWorker, newWorker }: PassParams,
   { startedMs, hasSuspect }: { readonly startedMs: number; readonly hasSuspect: boolean },
 ): Promise<{ readonly executed: number; readonly dispatched: number }> {
-  const { worker, loop, over } = await newWorker(limit);
-  const timeUp = new Promise<void>((resolve) => {
+  const { worker, loop, over } = await newWorker(limit, jobs);
+  const timeUp = new Promise<"time up">((resolve) => {
     const leftMs = Math.max(0, startedMs + usableMs(budgetMs) - clock.monotonicMs());
-    const timer = clock.timer(leftMs, resolve);
+    const timer = clock.timer(leftMs, () => resolve("time up"));
     void over.then(() => timer.cancel());
   });
   worker.start();
   // The first poll would wake them as well, but they may have found nothing to do and be over by then.
   if (hasSuspect) worker.wakeForSuspect();
   loop.start();
-  await Promise.race([over, timeUp]);
+  const end = await Promise.race([over, timeUp]);
   loop.stopPolling();
-  await worker.stop({ graceMs: 0 });
-  loop.stopBeating();
+  const isOutlived = end === "time up" && !hasWorker && budgetMs >= OUTLIVED_BUDGET_MIN_MS;
+  await worker.stop({ graceMs: 0, budgetMs: isOutlived ? budgetMs : null });
+  loop.stopHeartbeat();
   return { executed: worker.executedCount, dispatched: worker.dispatchedCount };
 }

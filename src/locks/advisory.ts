@@ -4,9 +4,9 @@
 import { ConfigurationError } from "../shared/errors.js";
 import { requireName } from "../shared/names.js";
 import { refuseUnknownMembers } from "../shared/suggest.js";
-import { ADVISORY_LOCK, TRY_ADVISORY_LOCK } from "../store/postgres/sql/locks.js";
+import { ADVISORY_LOCK, TRY_ADVISORY_LOCK } from "../store/postgres/locks.js";
 
-/** What `ctx.commit` gives its function, a `pg` client, or anything that asks like one. */
+/** The transaction of `ctx.commit`, a `pg` client, or an object with the same method. */
 export type AdvisoryTransaction = {
   query(
     text: string,
@@ -19,8 +19,8 @@ export type AdvisoryResult =
   | { readonly acquired: false; readonly reason: "locked" };
 
 /**
- * Takes a lock until the transaction ends. With `wait: true` it waits for it as long as the
- * transaction's own time limits allow; otherwise a lock that is held is answered as such.
+ * Takes a lock until the transaction ends. With `wait: true` it waits as long as the transaction's own time limits allow;
+ * otherwise it returns at once if the lock is held.
  */
 export async function advisoryLock(
   tx: AdvisoryTransaction,
@@ -43,8 +43,8 @@ export async function advisoryLock(
     await tx.query(ADVISORY_LOCK[kind], [key]);
     return { acquired: true };
   }
-  const answer = await tx.query(TRY_ADVISORY_LOCK[kind], [key]);
-  const [row] = (Array.isArray(answer) ? answer : (answer as { rows: unknown[] }).rows) as {
+  const response = await tx.query(TRY_ADVISORY_LOCK[kind], [key]);
+  const [row] = (Array.isArray(response) ? response : (response as { rows: unknown[] }).rows) as {
     readonly acquired: boolean;
   }[];
   return row?.acquired ? { acquired: true } : { acquired: false, reason: "locked" };

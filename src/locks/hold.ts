@@ -2,15 +2,20 @@
 // than the provider granted: a lease counts from the moment the request was sent, and trust ends without a response.
 
 import { LeaseLostError } from "../shared/errors.js";
-import { elapsedMs, type Moment } from "../shared/moment.js";
-import { type Clock, delay, momentOf, type Timer } from "../shared/ports.js";
+import {
+  type Clock,
+  delay,
+  elapsedMs,
+  type Moment,
+  momentOf,
+  type Timer,
+} from "../shared/ports.js";
 import { isTrusted, renewEveryMs, renewTimeoutMs } from "../worker/rules/lease.js";
-import type { LockProvider } from "./provider.js";
-import type { LockGrant } from "./rules/lock.js";
+import type { LockGrant, LockProvider } from "./rules/lock.js";
 
 const RETRY_MS = 250;
 /** An abort reason of our own: the platform would create an exception for each call. */
-const ANSWERED = "answered";
+const RESPONDED = "answered";
 
 export type HoldParams = {
   readonly provider: LockProvider;
@@ -18,7 +23,7 @@ export type HoldParams = {
   readonly grant: LockGrant;
   readonly leaseMs: number;
   /** When the request was sent, and how much of the lease was left then. */
-  readonly askedAt: Moment;
+  readonly sentAt: Moment;
   readonly grantedMs: number;
   readonly onLost: () => void;
 };
@@ -32,7 +37,7 @@ export class Hold {
 
   constructor(params: HoldParams) {
     this.#params = params;
-    this.#trust = { sentAt: params.askedAt, leaseMs: params.grantedMs };
+    this.#trust = { sentAt: params.sentAt, leaseMs: params.grantedMs };
   }
 
   get signal(): AbortSignal {
@@ -83,12 +88,12 @@ export class Hold {
   async #extended(): Promise<boolean | undefined> {
     const { provider, grant, leaseMs, clock } = this.#params;
     const timeoutMs = renewTimeoutMs(leaseMs);
-    const answered = new AbortController();
+    const responded = new AbortController();
     const extended = provider.extend({ ...grant, leaseMs, timeoutMs }).catch(() => undefined);
-    const tooLate = delay(clock, timeoutMs, answered.signal).then(() => undefined);
-    const answer = await Promise.race([extended, tooLate]);
-    answered.abort(ANSWERED);
-    return answer;
+    const tooLate = delay(clock, timeoutMs, responded.signal).then(() => undefined);
+    const response = await Promise.race([extended, tooLate]);
+    responded.abort(RESPONDED);
+    return response;
   }
 
   #lose(): void {

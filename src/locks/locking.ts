@@ -13,17 +13,15 @@ import {
   StoreUnavailableError,
 } from "../shared/errors.js";
 import { describeFailure } from "../shared/failure.js";
-import { elapsedMs, type Moment } from "../shared/moment.js";
 import { requireName, requirePriority } from "../shared/names.js";
-import { delay, momentOf, type Ports } from "../shared/ports.js";
+import { delay, elapsedMs, type Moment, momentOf, type Ports } from "../shared/ports.js";
 import { gather } from "../shared/problems.js";
 import { refuseUnknownMembers } from "../shared/suggest.js";
 import type { Emit } from "../telemetry/log.js";
 import type { TraceSpan, Tracing } from "../telemetry/tracing.js";
 import { LEASE_MIN_MS } from "../worker/rules/lease.js";
 import { Hold } from "./hold.js";
-import type { LockProvider } from "./provider.js";
-import type { LockAnswer, LockGrant, LockRequest } from "./rules/lock.js";
+import type { LockAnswer, LockGrant, LockProvider, LockRequest } from "./rules/lock.js";
 
 /** The argument of the caller's function. */
 export type HeldLock = {
@@ -54,11 +52,11 @@ const REPEAT_MS = 50;
 /** How long a stop waits for functions that ignore their signal; their leases expire. */
 const STOP_MS = 5_000;
 /** A little less than the loop's minute: timers may fire early. */
-const TIDY_EVERY_MS = 55_000;
+const RETENTION_EVERY_MS = 55_000;
 /** Without held locks, as in most applications, an idle instance sends only polls. */
-const TIDY_IDLE_MS = 55 * 60_000;
-const TIDY_BATCH = 1_000;
-const TIDY_ROUNDS_MAX = 20;
+const RETENTION_IDLE_MS = 55 * 60_000;
+const RETENTION_BATCH = 1_000;
+const RETENTION_ROUNDS_MAX = 20;
 
 export type LockingParams = {
   /** Opens the database if the locks are in it. */
@@ -82,7 +80,7 @@ export class Locking {
   readonly #stopping = new AbortController();
   /** Calls of this process that wait for a name: a release here wakes them at once. */
   readonly #waiting = new Map<string, Set<() => void>>();
-  #tidiedAtMs: number | null = null;
+  #retentionAtMs: number | null = null;
   /** Whether a lease may have run out since then. */
   #isInUse = true;
   #hasWarned = false;
@@ -124,9 +122,9 @@ export class Locking {
     readonly fn: (lock: HeldLock) => Value | Promise<Value>;
   }): Promise<LockResult<Value>> {
     const { provider, name, fn } = call;
-    const answer = await this.#span("lock.wait", name, () => this.#acquired(call));
-    if (!("hold" in answer)) return answer;
-    const { hold, fence } = answer;
+    const response = await this.#span("lock.wait", name, () => this.#acquired(call));
+    if (!("hold" in response)) return response;
+    const { hold, fence } = response;
     const grant = { name, fence };
     this.#holds.add(hold);
     const heldSince = this.#moment();
@@ -143,7 +141,7 @@ export class Locking {
       this.#released({ provider, grant, isLost, wasTrusted, heldSince }),
     );
     this.#wake(name);
-    void this.tidyIfDue().catch(() => undefined);
+    void this.retentionIfDue().catch(() => undefined);
     if (hold.isLost || !isReleased) {
       const cause = "error" in ended ? { cause: ended.error } : undefined;
       throw new LeaseLostError({ lock: name }, fence, cause);
@@ -174,38 +172,38 @@ export class Locking {
     const request: LockRequest = { name, token, holder, leaseMs, waiting };
     const beganAt = this.#moment();
     for (let tries = 1; ; tries += 1) {
-      const askedAt = this.#moment();
-      const answer = await this.#asked(provider, request);
-      if (answer.isGranted) {
-        const { fence, takenFrom } = answer;
+      const sentAt = this.#moment();
+      const response = await this.#requested(provider, request);
+      if (response.isGranted) {
+        const { fence, takenFrom } = response;
         if (takenFrom !== null) emit("lock.taken_over", { lock: name, fence, holder: takenFrom });
         const waitedMs = Math.round(elapsedMs(beganAt, this.#moment()));
         emit("lock.acquired", { lock: name, fence, holder, waitedMs });
         const onLost = () => emit("lock.lost", { lock: name, fence });
-        const grantedMs = answer.leaseMs;
+        const grantedMs = response.leaseMs;
         const { clock } = ports;
         const grant = { name, fence };
-        const held = { provider, clock, grant, leaseMs, askedAt, grantedMs, onLost };
+        const held = { provider, clock, grant, leaseMs, sentAt, grantedMs, onLost };
         return { hold: new Hold(held), fence };
       }
       const leftMs = waitMs - elapsedMs(beganAt, this.#moment());
       if (leftMs <= 0 || this.#stopping.signal.aborted) {
         if (waiting) await provider.leaveQueue({ name, token }).catch(() => undefined);
         if (this.#stopping.signal.aborted) throw new StoppedError("lock");
-        emit("lock.refused", { lock: name, holder: answer.holder });
-        const until = answer.until === null ? null : new Date(answer.until);
-        return { acquired: false, reason: "locked", holder: answer.holder, until };
+        emit("lock.refused", { lock: name, holder: response.holder });
+        const until = response.until === null ? null : new Date(response.until);
+        return { acquired: false, reason: "locked", holder: response.holder, until };
       }
       await this.#pause(name, Math.min(leftMs, this.#tryInMs(tries)));
     }
   }
 
-  /** A lost answer is asked for again: the token makes it the same grant. */
-  async #asked(provider: LockProvider, request: LockRequest): Promise<LockAnswer> {
+  /** Repeats a request whose response was lost: the token makes it the same grant. */
+  async #requested(provider: LockProvider, request: LockRequest): Promise<LockAnswer> {
     return this.#repeated(() => provider.acquire(request));
   }
 
-  /** A lock that could not be given back runs out by itself; what it protected is done. */
+  /** A lock that could not be released expires by itself; the function has ended. */
   async #released({
     provider,
     grant,
@@ -222,7 +220,7 @@ export class Locking {
   }): Promise<boolean> {
     const { emit } = this.#params;
     try {
-      // Lost for want of an answer: it may still be ours, and somebody may wait for it.
+      // Lost for lack of a response: it may still be ours, and another call may wait for it.
       if (isLost) return await provider.release(grant);
       const isReleased = await this.#repeated(() => provider.release(grant));
       const facts = { lock: grant.name, fence: grant.fence };
@@ -237,10 +235,10 @@ export class Locking {
     }
   }
 
-  async #repeated<T>(ask: () => Promise<T>): Promise<T> {
+  async #repeated<T>(request: () => Promise<T>): Promise<T> {
     for (let tries = 1; ; tries += 1) {
       try {
-        return await ask();
+        return await request();
       } catch (error) {
         const mayPass =
           error instanceof OutcomeUnknownError || error instanceof StoreUnavailableError;
@@ -260,40 +258,40 @@ export class Locking {
     return { acquired: true, value: await fn({ name, fence: null, signal }), fence: null };
   }
 
-  /** Said by each start: whether locks keep others out. */
-  tellState(): void {
+  /** Each start logs whether locks are on. */
+  logState(): void {
     const { isEnabled, emit, holder, leaseMs } = this.#params;
     if (isEnabled) emit("locking.enabled", { instance: holder, leaseMs });
     else this.warnIfDisabled();
   }
 
-  /** Said by each start, and by the first lock of a process that was not started. */
+  /** Logged by each start, and by the first lock of a process that was not started. */
   warnIfDisabled(): void {
     if (this.#params.isEnabled || this.#hasWarned) return;
     this.#hasWarned = true;
     this.#params.emit("locking.disabled", { instance: this.#params.holder });
   }
 
-  /** Once a minute while there are locks: by the loop where there is one, else after a lock. */
-  async tidyIfDue(): Promise<void> {
+  /** Ends expired locks and applies retention, once a minute while there are locks: from the loop, or after a lock. */
+  async retentionIfDue(): Promise<void> {
     const { ports, isEnabled, keepMs, emit } = this.#params;
     const nowMs = ports.clock.monotonicMs();
-    const everyMs = this.#isInUse ? TIDY_EVERY_MS : TIDY_IDLE_MS;
-    const isDue = this.#tidiedAtMs === null || nowMs - this.#tidiedAtMs >= everyMs;
+    const everyMs = this.#isInUse ? RETENTION_EVERY_MS : RETENTION_IDLE_MS;
+    const isDue = this.#retentionAtMs === null || nowMs - this.#retentionAtMs >= everyMs;
     if (!isEnabled || !isDue || this.#stopping.signal.aborted) return;
-    this.#tidiedAtMs = nowMs;
+    this.#retentionAtMs = nowMs;
     this.#isInUse = false;
     const provider = await this.#params.provider("lock");
-    for (let round = 0; round < TIDY_ROUNDS_MAX; round += 1) {
-      const { expired, removed, held } = await provider.tidy({ keepMs, limit: TIDY_BATCH });
+    for (let round = 0; round < RETENTION_ROUNDS_MAX; round += 1) {
+      const { expired, removed, held } = await provider.tidy({ keepMs, limit: RETENTION_BATCH });
       this.#isInUse ||= held > 0;
       for (const { name, fence, holder } of expired)
         emit("lock.expired", { lock: name, fence, holder });
-      if (expired.length < TIDY_BATCH && removed < TIDY_BATCH) return;
+      if (expired.length < RETENTION_BATCH && removed < RETENTION_BATCH) return;
     }
   }
 
-  /** Calls that wait are told at once; functions under a lock have `graceMs`, then their signal aborts. */
+  /** Waiting calls end at once; functions under a lock have `graceMs`, then their signal aborts. */
   async stop({ graceMs }: { readonly graceMs: number }): Promise<void> {
     this.#stopping.abort(new ShutdownError());
     await this.#allEnded(graceMs);
@@ -326,10 +324,10 @@ export class Locking {
     for (const wake of [...(this.#waiting.get(name) ?? [])]) wake();
   }
 
-  /** Jittered, so that calls that began together do not ask together for ever. */
+  /** Jittered, so that calls that began together do not retry together. */
   #tryInMs(tries: number): number {
     const regularMs = Math.min(TRY_MAX_MS, TRY_FIRST_MS * 2 ** Math.min(tries - 1, 10));
-    return regularMs * (1 + TRY_JITTER * (2 * this.#params.ports.chance.next() - 1));
+    return regularMs * (1 + TRY_JITTER * (2 * this.#params.ports.random.next() - 1));
   }
 
   #moment(): Moment {
@@ -347,14 +345,14 @@ async function outcomeOf<Value>(
   }
 }
 
-// The options of a lock, as callers give them, checked whole.
+// ── the options of a lock ──
 
 export type LockOptions = {
   /** How long the lock outlives a holder that died; renewed while the function runs. @default HOLDFAST_LOCK_LEASE, else "6m" */
   readonly lease?: Duration | undefined;
   /** How long to wait for it. @default not at all */
   readonly wait?: Duration | undefined;
-  /** Of calls that wait: larger is served first, from -100 to 100. @default 0 */
+  /** The order of waiting calls: larger is served first, from -100 to 100. @default 0 */
   readonly priority?: number | undefined;
 };
 

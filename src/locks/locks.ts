@@ -1,12 +1,18 @@
-// `holdfast.locks`: lists locks and their history, and lets an operator release one.
+// Gives users `holdfast.locks`: lists locks and their history, and lets an operator release one.
 
 import { type Actor, type AuditEntry, auditEntry } from "../operations/rules/audit.js";
 import { ConfigurationError } from "../shared/errors.js";
+import { storableText } from "../shared/json.js";
 import { requireName } from "../shared/names.js";
 import { CURSOR_PROBLEM, limitProblems, PAGE_DEFAULT, pageOf } from "../shared/paging.js";
 import { refuseUnknownMembers } from "../shared/suggest.js";
-import type { LockProvider } from "./provider.js";
-import type { LockHistoryRecord, LockRecord, LockState, LockStats } from "./rules/lock.js";
+import type {
+  LockHistoryRecord,
+  LockProvider,
+  LockRecord,
+  LockState,
+  LockStats,
+} from "./rules/lock.js";
 
 /** A lock that is held now. */
 export type Lock = {
@@ -30,7 +36,7 @@ export type LockGrantView = {
   readonly until: Date;
   readonly endedAt: Date | null;
   readonly heldMs: number | null;
-  /** Why an operator took it. */
+  /** Why an operator released it. */
   readonly note: string | null;
 };
 
@@ -42,7 +48,7 @@ export type LockListOptions = {
 };
 
 export type LockHistoryOptions = LockListOptions & {
-  /** Grants of this lock alone. */
+  /** Only grants of this lock. */
   readonly name?: string | undefined;
 };
 
@@ -55,7 +61,7 @@ const NOTE_LENGTH_MAX = 500;
 export type LocksParams = {
   readonly provider: (verb: string) => Promise<LockProvider>;
   readonly actor: Actor;
-  /** Keeps an entry of a lock that another provider keeps; null where the provider does it itself. */
+  /** Adds the audit entry if the provider does not; null if it does. */
   readonly addAudit: ((entry: AuditEntry) => Promise<void>) | null;
   readonly onReleased: (facts: {
     readonly lock: string;
@@ -117,8 +123,8 @@ export class Locks {
   }
 
   /**
-   * Takes a lock from whoever holds it; the note is kept with the grant. The holder hears of it at its
-   * next renewal: until then its function goes on, under a fence that is no longer the current one.
+   * Takes a lock from its holder; the note is kept with the grant. The holder learns of it at its next renewal: until then
+   * its function goes on, under a fence that is no longer current.
    */
   async release(name: string, note?: string): Promise<LockReleased> {
     requireName(name, "locks.release(name)");
@@ -131,13 +137,14 @@ export class Locks {
     }
     const provider = await this.#provider("locks.release");
     const { actor, addAudit, onReleased } = this.#params;
-    const facts = { verb: "release", noun: "lock", name, note: note ?? null } as const;
+    const kept = note === undefined ? null : storableText(note, NOTE_LENGTH_MAX);
+    const facts = { verb: "release", noun: "lock", name, note: kept } as const;
     const audit = auditEntry(actor, facts);
-    const revoked = await provider.revoke({ name, note: note ?? null, audit });
+    const revoked = await provider.revoke({ name, note: kept, audit });
     if (!revoked) return { released: false };
     await addAudit?.(audit);
     const { holder, fence } = revoked;
-    onReleased({ lock: name, fence, holder, note: note ?? null });
+    onReleased({ lock: name, fence, holder, note: kept });
     return { released: true, holder, fence };
   }
 }

@@ -1,21 +1,21 @@
-// `holdfast.audit`: who changed what, from where, when and why, newest first.
+// Gives users `holdfast.audit`: who changed what, from where, when and why.
 
 import { ConfigurationError } from "../shared/errors.js";
 import { requireOptions } from "../shared/options.js";
 import { CURSOR_PROBLEM, limitProblems, PAGE_DEFAULT, pageOf } from "../shared/paging.js";
 import { refuseUnknownMembers } from "../shared/suggest.js";
 import type { Store } from "../store/store.js";
-import { readSince, type SinceOption } from "./overview.js";
 import { AUDIT_NOUNS, type AuditEntry, type AuditNoun } from "./rules/audit.js";
+import { readSince, type SinceOption } from "./statistics.js";
 
-/** One change that somebody asked for. */
+/** One requested change. */
 export type AuditRecord = AuditEntry & { readonly id: string; readonly at: Date };
 
 export type AuditListOptions = {
-  /** An instant, or a duration such as "24h": so long ago. */
+  /** An instant, or a duration such as "24h" before now. */
   readonly since?: SinceOption | undefined;
   readonly noun?: AuditNoun | undefined;
-  /** Of the schedule, run, queue, lock, calendar or instance. */
+  /** The name of the schedule, run, queue, lock, calendar or instance. */
   readonly name?: string | undefined;
   readonly who?: string | undefined;
   /** @default 50, at most 1,000 */
@@ -38,7 +38,7 @@ export class Audit {
     this.#store = store;
   }
 
-  /** Newest first, for as long as history is kept. */
+  /** Newest first, within the retention of history. */
   async list(options: AuditListOptions = {}): Promise<AuditPage> {
     requireOptions(options, "audit.list()");
     const problems = refuseUnknownMembers(options, MEMBERS, "audit.list()");
@@ -50,7 +50,7 @@ export class Audit {
     const since =
       options.since === undefined ? null : readSince(options.since, "audit.list().since", problems);
     if (problems.length > 0) throw new ConfigurationError(problems);
-    const records = await (await this.#store()).audit({
+    const records = await (await this.#store()).audit.list({
       limit: limit + 1,
       ...(since === null ? {} : { since }),
       ...(noun === undefined ? {} : { noun }),

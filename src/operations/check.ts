@@ -1,36 +1,38 @@
-// `holdfast.check()`: asks the database which promises its tables break, together with the checks that the
-// application brought along.
+// Checks for `holdfast.check()` which promises the tables break, together with the application's own checks, and repairs
+// broken ones for `holdfast.repair()`.
 
 import { type Duration, durationMs } from "../shared/duration.js";
 import { ConfigurationError, type Problem } from "../shared/errors.js";
 import { quoteShort, refuseUnknownMembers } from "../shared/suggest.js";
-import type { CheckFinding, OwnCheck } from "../store/checks.js";
+import type { CheckFinding, OwnCheck } from "../store/checks/checks.js";
+import { repairOf } from "../store/checks/repairs.js";
+import type { Store } from "../store/store.js";
 
 export type CheckOptions = {
-  /** What has no answer by then is unfinished. @default "1m" */
+  /** Checks without a result by then are unfinished. @default "1m" */
   readonly timeout?: Duration | undefined;
 };
 
 export type CheckResult = {
-  /** What is true of a healthy database. */
+  /** A statement that holds in a healthy database. */
   readonly name: string;
-  /** It was asked, and nothing breaks it. */
+  /** It was checked and holds. */
   readonly ok: boolean;
-  /** How many things break it. */
+  /** How many violations there are. */
   readonly violations: number;
   /** The first ten of them; `what` names the thing. */
   readonly evidence: readonly Readonly<Record<string, unknown>>[];
-  /** The promise that it is part of, such as "S16"; null where it is none of those, or a check of your own. */
+  /** The promise that it belongs to, such as "S16"; null if it belongs to none, or is a check of your own. */
   readonly promise: string | null;
-  /** The time was over before it had its answer. */
+  /** The time was over before it had a result. */
   readonly unfinished: boolean;
-  /** Why it could not be asked. */
+  /** Why it could not be checked. */
   readonly error: string | null;
   readonly tookMs: number;
 };
 
 export type CheckReport = {
-  /** Every check has its answer, and nothing breaks any of them. */
+  /** Every check has a result and holds. */
   readonly ok: boolean;
   readonly checks: readonly CheckResult[];
 };
@@ -48,7 +50,7 @@ export function readCheck(options: CheckOptions): { readonly timeLimitMs: number
   };
 }
 
-/** The option `checks`, or one error with everything that is wrong with it. */
+/** Reads the option `checks`; throws one error with every problem. */
 export function readOwnChecks(given: unknown): readonly OwnCheck[] {
   if (given === undefined) return [];
   const example = 'for example { "every order has a customer": "select id from orders where …" }';
@@ -65,7 +67,7 @@ export function readOwnChecks(given: unknown): readonly OwnCheck[] {
     if (typeof sql !== "string" || !/^\s*(?:--.*\n\s*)*(select|with|values)\b/i.test(sql))
       problems.push({
         field,
-        message: `must be one "select …" that answers a row for each violation, ${example}`,
+        message: `must be one "select …" that returns a row for each violation, ${example}`,
       });
     return { name, sql: String(sql) };
   });
@@ -81,4 +83,92 @@ export function reportOf(findings: readonly CheckFinding[]): CheckReport {
     tookMs: Math.round(finding.tookMs),
   }));
   return { ok: checks.every(({ ok }) => ok), checks };
+}
+
+// ── repair: fixes what the checks found, by rules that act on the damage only, so that a second repair changes nothing ──
+
+export type RepairOptions = {
+  /** Apply the repair; otherwise it is only planned. @default false */
+  readonly apply?: boolean | undefined;
+};
+
+export type RepairStep = {
+  /** The check that is broken. */
+  readonly check: string;
+  readonly violations: number;
+  readonly evidence: CheckResult["evidence"];
+  /** The repair; null: there is none. */
+  readonly action: string | null;
+  /** The steps to take by hand; null if there is a repair. */
+  readonly advice: string | null;
+  /** How many rows were changed; null if it was only planned. */
+  readonly changed: number | null;
+};
+
+export type RepairReport = {
+  /** Nothing is broken now. */
+  readonly ok: boolean;
+  readonly applied: boolean;
+  readonly steps: readonly RepairStep[];
+  /** Checks that are broken now. */
+  readonly broken: readonly string[];
+};
+
+const TIME_LIMIT_MS = 600_000;
+const BY_HAND = "A check of your own: repair what it found in your tables.";
+
+export function readRepair(options: RepairOptions): { readonly isApplied: boolean } {
+  const problems = refuseUnknownMembers(options, ["apply"], "repair()");
+  const { apply = false } = options;
+  if (typeof apply !== "boolean")
+    problems.push({ field: "repair().apply", message: "must be true or false" });
+  if (problems.length > 0) throw new ConfigurationError(problems);
+  return { isApplied: apply };
+}
+
+export async function repairOnce(params: {
+  readonly store: Store;
+  readonly own: Parameters<Store["checks"]["run"]>[0]["own"];
+  readonly isApplied: boolean;
+  /** Reclaims the runs of ended leases. */
+  readonly reclaim: () => Promise<unknown>;
+}): Promise<RepairReport> {
+  const { store, own, isApplied, reclaim } = params;
+  const runChecks = async (): Promise<CheckReport> =>
+    reportOf(await store.checks.run({ own, timeLimitMs: TIME_LIMIT_MS }));
+  const before = await runChecks();
+  const broken = before.checks.filter(({ ok }) => !ok);
+  const planned = broken.map(stepOf);
+  const checks = planned.filter(({ action }) => action !== null).map(({ check }) => check);
+  if (!isApplied || checks.length === 0)
+    return {
+      ok: before.ok,
+      applied: isApplied,
+      steps: planned,
+      broken: broken.map(({ name }) => name),
+    };
+  const repaired = new Map(
+    (await store.repairs.apply({ checks })).map(({ name, changed }) => [name, changed]),
+  );
+  await reclaim();
+  const after = await runChecks();
+  return {
+    ok: after.ok,
+    applied: true,
+    steps: planned.map((step) => ({ ...step, changed: repaired.get(step.check) ?? null })),
+    broken: after.checks.filter(({ ok }) => !ok).map(({ name }) => name),
+  };
+}
+
+function stepOf({ name, violations, evidence, error, unfinished }: CheckResult): RepairStep {
+  const common = { check: name, violations, evidence, changed: null };
+  if (unfinished)
+    return {
+      ...common,
+      action: null,
+      advice: "The check had no result in time; try again later.",
+    };
+  if (error !== null)
+    return { ...common, action: null, advice: `The check could not run: ${error}` };
+  return { ...common, ...(repairOf(name) ?? { action: null, advice: BY_HAND }) };
 }

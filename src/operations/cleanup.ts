@@ -1,34 +1,33 @@
-// `holdfast.cleanup()`: takes back now what silent or endless holders have, whatever their leases say,
-// unless the caller respects leases.
-// Each run goes where its own policy sends it.
+// Reclaims runs of silent or endless holders now, for `holdfast.cleanup()`: even within their leases, unless the caller
+// respects leases. Each run is retried or failed by its own policy.
 
 import { type Duration, durationMs } from "../shared/duration.js";
 import { ConfigurationError, type Problem } from "../shared/errors.js";
 import type { Ports } from "../shared/ports.js";
 import { refuseUnknownMembers } from "../shared/suggest.js";
-import type { StaleParams } from "../store/operators.js";
+import type { StaleParams } from "../store/leases.js";
 import type { Store } from "../store/store.js";
 import type { Emit } from "../telemetry/log.js";
-import { reapOnce } from "../worker/passes.js";
+import { reclaimOnce } from "../worker/passes.js";
 import { type Actor, auditEntry } from "./rules/audit.js";
 
 export type CleanupOptions = {
-  /** An attempt that has run for so long is over its time. @default "2h" */
+  /** An attempt that has run for this long is over its time. @default "2h" */
   readonly timeout?: Duration | undefined;
   /**
-   * A holder that was silent for so long is taken for dead. Holders renew every third of their lease:
-   * a shorter time than that takes runs from the living. @default "10m"
+   * A holder that was silent for this long counts as dead. Holders renew every third of their lease: a shorter time
+   * reclaims runs from live holders. @default "10m"
    */
   readonly heartbeatTimeout?: Duration | undefined;
   /**
-   * A holder within its run's own lease and timeout keeps the run, however short the two times above
-   * are. The HTTP API sets it for callers without the scope admin. @default false
+   * A holder within its run's own lease and timeout keeps the run, even if the two times above are shorter. The HTTP API
+   * sets it for callers without the scope admin. @default false
    */
   readonly respectLeases?: boolean | undefined;
 };
 
 export type CleanedUp = {
-  /** How many runs were taken from their holders. */
+  /** How many runs were reclaimed. */
   readonly reclaimed: number;
   /** How many of these had no attempt left and failed. */
   readonly failed: number;
@@ -65,12 +64,12 @@ export async function cleanUp(
   const { actor, ports, emit, onChanged } = params;
   const stale = readCleanup(options);
   const store = await params.store("cleanup");
-  await store.expireStale(stale);
-  const report = await reapOnce({ store, chance: () => ports.chance.next(), emit });
+  await store.leases.expireStale(stale);
+  const report = await reclaimOnce({ store, random: () => ports.random.next(), emit });
   if (report.reclaimed === 0) return report;
-  const change = `${report.reclaimed} taken back, ${report.failed} of them failed`;
+  const change = `${report.reclaimed} reclaimed, ${report.failed} of them failed`;
   const facts = { verb: "cleanup", noun: "everything", name: null, change } as const;
-  await store.addAudit(auditEntry(actor, facts));
+  await store.audit.add(auditEntry(actor, facts));
   store.wake();
   onChanged();
   return report;

@@ -1,28 +1,27 @@
-// `holdfast.health()`: a few figures against thresholds, for a probe or a person: how many runs succeed,
-// whether holders give signs of life, whether anybody looks at the schedules.
+// Compares a few figures with thresholds for `holdfast.health()`: the success rate, heartbeats, stale runs, the last poll
+// of a scheduler, and clocks.
 
-import { type Duration, durationMs } from "../shared/duration.js";
-import { formatDuration } from "../shared/duration-text.js";
+import { type Duration, durationMs, formatDuration } from "../shared/duration.js";
 import { ConfigurationError, type Problem } from "../shared/errors.js";
 import { type Clock, momentOf } from "../shared/ports.js";
 import { refuseUnknownMembers } from "../shared/suggest.js";
 import type { Store } from "../store/store.js";
 import { CLOCK_TOLERANCE_MS, skewOf } from "../telemetry/clock-watch.js";
 import type { CheckReport } from "./check.js";
-import { readStats, statsOf } from "./overview.js";
+import { readStats, statsOf } from "./statistics.js";
 
 export type HealthOptions = {
-  /** So many of the completed and failed runs must have completed, from 0 to 1. @default 0.8 */
+  /** The share of completed and failed runs that must have completed, from 0 to 1. @default 0.8 */
   readonly successRate?: number | undefined;
-  /** Of runs that ended within this time. @default "24h" */
+  /** Counts runs that ended within this time. @default "24h" */
   readonly over?: Duration | undefined;
-  /** So many running runs may have a holder whose lease is over. @default 0 */
+  /** How many running runs may have an expired lease. @default 0 */
   readonly silent?: number | undefined;
-  /** So many may be stale, as `cleanup` means it. @default 0 */
+  /** How many runs may be stale, as `cleanup` defines it. @default 0 */
   readonly stale?: number | undefined;
-  /** A scheduler must have polled this lately, where any schedule is active. @default "1m" */
+  /** A scheduler must have polled within this time, if any schedule is active. @default "1m" */
   readonly polled?: Duration | undefined;
-  /** Whether the tables are checked, too. @default false */
+  /** Also check the tables. @default false */
   readonly check?: boolean | undefined;
 };
 
@@ -36,9 +35,9 @@ export type HealthFigure = {
     | "schema owner"
     | "check";
   readonly ok: boolean;
-  /** What was found, in words. */
+  /** The present value, in words. */
   readonly found: string;
-  /** What would be well. */
+  /** The wanted value, in words. */
   readonly wanted: string;
 };
 
@@ -88,7 +87,7 @@ export async function healthOf(
 ): Promise<HealthReport> {
   const { overall } = await statsOf(store, readStats({ since: wanted.overMs }));
   const sentAt = momentOf(clock);
-  const vitals = await store.vitals(STALE);
+  const vitals = await store.repairs.vitals(STALE);
   const skewMs = skewOf({ sentAt, gotAt: momentOf(clock), now: vitals.now });
   const figures: HealthFigure[] = [
     successFigure(overall.successRate, wanted),
@@ -107,7 +106,7 @@ export async function healthOf(
     schedulerFigure(vitals, wanted),
     clockFigure(vitals, skewMs),
   ];
-  const strangers = await store.strangers();
+  const strangers = await store.repairs.strangers();
   if (strangers.length > 0)
     figures.push({
       name: "schema owner",
@@ -123,13 +122,13 @@ function successFigure(rate: number | null, wanted: HealthConfig): HealthFigure 
   return {
     name: "success rate",
     ok: rate === null || rate > wanted.successRate,
-    found: rate === null ? "nothing has ended" : percent(rate),
+    found: rate === null ? "no run has ended" : percent(rate),
     wanted: `above ${percent(wanted.successRate)} over ${formatDuration(wanted.overMs)}`,
   };
 }
 
 function schedulerFigure(
-  { now, polledAt, schedules }: Awaited<ReturnType<Store["vitals"]>>,
+  { now, polledAt, schedules }: Awaited<ReturnType<Store["repairs"]["vitals"]>>,
   { polledMs }: HealthConfig,
 ): HealthFigure {
   const agoMs = polledAt === null ? null : Math.max(0, now - polledAt);
@@ -140,15 +139,15 @@ function schedulerFigure(
       schedules === 0
         ? "no schedule is active"
         : agoMs === null
-          ? "nobody has polled"
+          ? "no scheduler has polled"
           : `polled ${formatDuration(agoMs)} ago`,
     wanted: `polled within ${formatDuration(polledMs)}`,
   };
 }
 
-/** By its own clock the database decides what is due: one that went back holds all ticks until it has caught up. */
+/** The database's clock decides what is due: if it went back, no tick fires until it has caught up. */
 function clockFigure(
-  { now, recordedUntil, skew }: Awaited<ReturnType<Store["vitals"]>>,
+  { now, recordedUntil, skew }: Awaited<ReturnType<Store["repairs"]["vitals"]>>,
   ownMs: number,
 ): HealthFigure {
   const off = (who: string, skewMs: number) =>
@@ -182,8 +181,8 @@ function checkFigure({ ok, checks }: CheckReport): HealthFigure {
   return {
     name: "check",
     ok,
-    found: ok ? `${checks.length} checks are well` : `${broken} of ${checks.length} are not`,
-    wanted: "all are well",
+    found: ok ? `${checks.length} checks passed` : `${broken} of ${checks.length} failed`,
+    wanted: "all pass",
   };
 }
 

@@ -14,13 +14,13 @@ import { KEY_START } from "../shared/known-secrets.js";
 import { requireName } from "../shared/names.js";
 import { requireOptions } from "../shared/options.js";
 import { refuseUnknownMembers } from "../shared/suggest.js";
-import type { KeyRecord } from "../store/access.js";
+import type { KeyRecord } from "../store/keys.js";
 import type { Store } from "../store/store.js";
 import { type Actor, auditEntry } from "./rules/audit.js";
 import { isScope, LIMITABLE_SCOPES, SCOPES, type Scope } from "./rules/scopes.js";
 
 export type KeyOptions = {
-  /** What it opens; `admin` opens everything. */
+  /** The scopes that it opens; `admin` opens everything. */
   readonly scopes: readonly Scope[];
   /** These jobs alone; for the scopes trigger, enqueue and worker. @default every job */
   readonly jobs?: readonly string[] | undefined;
@@ -46,12 +46,12 @@ export type AccessKey = {
   readonly lastUsedAt: Date | null;
 };
 
-/** With its secret, which nobody can show again. */
+/** With its secret, which cannot be shown again. */
 export type CreatedKey = AccessKey & { readonly secret: string };
 
 const KEYS_MAX = 1_000;
 const NAMES_MAX = 100;
-/** The audit trail calls callers so that have no name. */
+/** Names that the audit trail uses for callers without a name. */
 const RESERVED: readonly string[] = ["http", "page"];
 const MEMBERS = ["scopes", "jobs", "queues", "expires"];
 const LIFE_MIN_MS = 60_000;
@@ -67,14 +67,14 @@ export class Keys {
     this.#actor = params.actor;
   }
 
-  /** Makes a key. Its secret is in the answer and nowhere else; who used it is in the audit trail by its name. */
+  /** Makes a key and returns its secret, which is stored nowhere. The audit trail names the key for its uses. */
   async create(name: string, options: KeyOptions): Promise<CreatedKey> {
     const key = readKey(name, options);
     const store = await this.#store();
-    if ((await store.accessKeys()).length >= KEYS_MAX) throw tooMany();
+    if ((await store.keys.list()).length >= KEYS_MAX) throw tooMany();
     const secret = `${KEY_START}${ids.unique()}${ids.unique()}`.replaceAll("-", "");
     const facts = { verb: "create", noun: "key", name: key.name, change: changeOf(key) } as const;
-    const stored = await store.createKey({
+    const stored = await store.keys.create({
       ...key,
       digest: keyDigest(secret),
       by: this.#actor.who,
@@ -86,7 +86,7 @@ export class Keys {
 
   /** Every key by name. One that has expired is listed for thirty more days. */
   async list(): Promise<readonly AccessKey[]> {
-    return (await (await this.#store()).accessKeys()).map(toKey);
+    return (await (await this.#store()).keys.list()).map(toKey);
   }
 
   /** Revokes a key at once on every instance, and ends its sessions. */
@@ -94,16 +94,16 @@ export class Keys {
     const key = requireName(name, "keys.revoke().name");
     const store = await this.#store();
     const audit = auditEntry(this.#actor, { verb: "revoke", noun: "key", name: key });
-    if (!(await store.revokeKey({ name: key, audit }))) throw new KeyNotFoundError(key);
+    if (!(await store.keys.revoke({ name: key, audit }))) throw new KeyNotFoundError(key);
   }
 }
 
-/** Whether a text has the form of a key's secret; every other text costs no look into the database. */
+/** Whether a text has the form of a key's secret; any other text needs no read of the database. */
 export function isKeySecret(text: string): boolean {
   return SECRET.test(text);
 }
 
-/** The secret has 244 random bits, so nobody finds it by trying, and a plain digest is enough. */
+/** The secret has 244 random bits and cannot be guessed, so a plain digest is enough. */
 export function keyDigest(secret: string): string {
   return createHash("sha256").update(secret).digest("hex");
 }

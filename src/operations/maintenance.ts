@@ -1,5 +1,5 @@
-// What keeps a database well: looking whether its promises hold, mending and recovering it, and removing
-// what is past its time. What was changed is in the audit trail.
+// Maintains the database for operators: check, health, repair, recover and retention. Every change is audited. This folder
+// is for operators only: the paths of runs and schedules must never depend on it.
 
 import type { InstanceContext } from "../instance/context.js";
 import type { AnnouncedJobs } from "../instance/jobs.js";
@@ -8,18 +8,26 @@ import type { Declarations } from "../schedules/reconcile.js";
 import type { ScheduleCache } from "../schedules/schedule-cache.js";
 import type { LazyStore } from "../store/lazy-store.js";
 import type { Store } from "../store/store.js";
-import { reapOnce } from "../worker/passes.js";
-import { type CheckOptions, type CheckReport, readCheck, reportOf } from "./check.js";
+import { reclaimOnce } from "../worker/passes.js";
+import {
+  type CheckOptions,
+  type CheckReport,
+  type RepairOptions,
+  type RepairReport,
+  readCheck,
+  readRepair,
+  repairOnce,
+  reportOf,
+} from "./check.js";
 import { type HealthOptions, type HealthReport, healthOf, readHealth } from "./health.js";
 import { type RecoverOptions, type RecoverReport, readRecover, recoverOnce } from "./recover.js";
-import { type RepairOptions, type RepairReport, readRepair, repairOnce } from "./repair.js";
 import {
   JobRetention,
-  type Keeping,
   type Pruned,
   type PruneOptions,
   pruneAll,
   pruneSome,
+  type RetentionParams,
 } from "./retention.js";
 import { auditEntry } from "./rules/audit.js";
 
@@ -47,12 +55,12 @@ export class Maintenance {
     const { context, lazyStore } = this.#params;
     const { timeLimitMs } = readCheck(options);
     const store = await lazyStore.for("check");
-    return reportOf(await store.check({ own: context.config.checks, timeLimitMs }));
+    return reportOf(await store.checks.run({ own: context.config.checks, timeLimitMs }));
   }
 
   checkScript(): string {
     const { store, config } = this.#params.context;
-    return store.checkScript(config.checks);
+    return store.checks.script(config.checks);
   }
 
   async health(options: HealthOptions): Promise<HealthReport> {
@@ -67,10 +75,10 @@ export class Maintenance {
     const { isApplied } = readRepair(options);
     const store = await lazyStore.for("repair");
     const own = context.config.checks;
-    const report = await repairOnce({ store, own, isApplied, reap: () => this.#reap(store) });
-    const mended = report.steps.filter(({ changed }) => changed !== null);
-    if (mended.length === 0) return report;
-    await this.#audit(store, "repair", mended.map(({ check }) => check).join("; "));
+    const report = await repairOnce({ store, own, isApplied, reclaim: () => this.#reclaim(store) });
+    const repaired = report.steps.filter(({ changed }) => changed !== null);
+    if (repaired.length === 0) return report;
+    await this.#audit(store, "repair", repaired.map(({ check }) => check).join("; "));
     store.wake();
     onChanged();
     return report;
@@ -80,8 +88,8 @@ export class Maintenance {
     const { context, lazyStore, cache } = this.#params;
     const { isApplied } = readRecover(options);
     const store = await lazyStore.for("recover");
-    const reap = () => this.#reap(store);
-    const report = await recoverOnce({ store, ports: context.ports, cache, isApplied, reap });
+    const reclaim = () => this.#reclaim(store);
+    const report = await recoverOnce({ store, ports: context.ports, cache, isApplied, reclaim });
     if (isApplied) await this.#audit(store, "recover", `fences raised by ${report.fencesRaisedBy}`);
     return report;
   }
@@ -90,31 +98,32 @@ export class Maintenance {
     const { context, lazyStore } = this.#params;
     const store = await lazyStore.for("prune");
     const { keepLocksMs } = context.config;
-    const pruned = await pruneAll({ ...this.keeping(store), keepLocksMs, onProgress });
+    const pruned = await pruneAll({ ...this.retention(store), keepLocksMs, onProgress });
     if (pruned.removed > 0)
       await this.#audit(store, "prune", `${pruned.removed} rows and days removed`);
     return pruned;
   }
 
-  keeping(store: Store): Keeping {
-    const { keepMs, keepTicksMs, keepLogsMs } = this.#params.context.config;
-    return { store, keep: { keepMs, keepTicksMs, keepLogsMs }, jobs: this.#retention };
+  retention(store: Store): RetentionParams {
+    const { keepMs, keepTicksMs, keepLogsMs, keepSignalsMs } = this.#params.context.config;
+    const keep = { keepMs, keepTicksMs, keepLogsMs };
+    return { store, keep, keepSignalsMs, jobs: this.#retention };
   }
 
-  /** What instances that stay do each hour, for a pass that nothing outlives. */
-  async tidyOnce(store: Store, isTimeUp: () => boolean): Promise<void> {
-    await pruneSome(this.keeping(store), isTimeUp);
-    await this.#params.locking.tidyIfDue();
+  /** Does the hourly work of a running instance, for a single bounded pass. */
+  async retentionOnce(store: Store, isTimeUp: () => boolean): Promise<void> {
+    await pruneSome(this.retention(store), isTimeUp);
+    await this.#params.locking.retentionIfDue();
     await this.#params.declarations.recompute(store);
   }
 
-  #reap(store: Store): Promise<unknown> {
+  #reclaim(store: Store): Promise<unknown> {
     const { ports, bus } = this.#params.context;
-    return reapOnce({ store, chance: () => ports.chance.next(), emit: bus.emit });
+    return reclaimOnce({ store, random: () => ports.random.next(), emit: bus.emit });
   }
 
   #audit(store: Store, verb: string, change: string): Promise<void> {
     const { actor } = this.#params.context;
-    return store.addAudit(auditEntry(actor, { verb, noun: "everything", name: null, change }));
+    return store.audit.add(auditEntry(actor, { verb, noun: "everything", name: null, change }));
   }
 }

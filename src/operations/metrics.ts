@@ -1,12 +1,11 @@
-// `holdfast.metrics()`: what this process counted, and what the database tells of the whole. The
-// database is asked at most once in five seconds, however many scrape, by a fixed number of statements;
-// if it does not answer in time, the rest is told without it.
+// Writes the text of `holdfast.metrics()`: the counts of this process, and figures from the database. The database is read
+// at most once in five seconds, however many clients scrape, by a fixed number of statements; if it does not respond in
+// time, its figures are left out.
 
 import { ConfigurationError } from "../shared/errors.js";
 import { type Clock, delay } from "../shared/ports.js";
 import { refuseUnknownMembers } from "../shared/suggest.js";
-import type { FigureRecord } from "../store/figures.js";
-import type { StatisticsRecord } from "../store/operators.js";
+import type { FigureRecord, StatisticsRecord } from "../store/statistics.js";
 import type { Store } from "../store/store.js";
 import {
   exposition,
@@ -15,8 +14,7 @@ import {
   type MetricsFormat,
   type Sample,
 } from "../telemetry/exposition.js";
-import { OTHER, SERIES_MAX } from "../telemetry/meter.js";
-import { familyOf, type Meters, single } from "../telemetry/meters.js";
+import { familyOf, type Meters, OTHER, SERIES_MAX, single } from "../telemetry/meters.js";
 import { METRIC_NAMES } from "../telemetry/metric-names.js";
 
 export type MetricsOptions = {
@@ -24,9 +22,9 @@ export type MetricsOptions = {
   readonly format?: MetricsFormat | undefined;
 };
 
-/** What was read of the database is shown again to whoever asks so soon after. */
+/** Figures from the database are reused for this time. */
 const FRESH_MS = 5_000;
-/** Whoever scrapes has a time limit of its own, usually ten seconds. */
+/** Scrapers have a time limit of their own, usually ten seconds. */
 const PATIENCE_MS = 5_000;
 /** Runs of a lane are counted up to this many. */
 const DEPTH_MAX = 100_000;
@@ -36,25 +34,26 @@ export type MetricsParams = {
   readonly store: () => Promise<Store>;
   readonly clock: Clock;
   readonly meters: Meters;
-  /** What the instance is: `instance`, `engine`, `app`, `release`. */
+  /** Facts about the instance: `instance`, `engine`, `app`, `release`. */
   readonly info: readonly (readonly [string, string])[];
-  /** How many runs are executed now, and how many may be. */
+  /** Running runs, and their maximum. */
   readonly work: () => { readonly running: number; readonly max: number };
 };
 
-type Told = { readonly store: Store; readonly families: readonly Family[] };
+type DatabaseFigures = { readonly store: Store; readonly families: readonly Family[] };
 
 export class Metrics {
   readonly #params: MetricsParams;
   readonly #names = new Map<number, string>();
-  #told: { readonly atMs: number; readonly asked: Promise<Told | null> } | null = null;
+  #cached: { readonly atMs: number; readonly reading: Promise<DatabaseFigures | null> } | null =
+    null;
 
   constructor(params: MetricsParams) {
     this.#params = params;
   }
 
   async text({ format = "prometheus" }: MetricsOptions): Promise<string> {
-    const told = await this.#fresh();
+    const cached = await this.#fresh();
     const { meters, info, work } = this.#params;
     const { running, max } = work();
     const skewMs = meters.skewMs;
@@ -64,43 +63,43 @@ export class Metrics {
       single("holdfast_worker_runs", running),
       single("holdfast_worker_runs_max", max),
       single("holdfast_clock_skew_seconds", skewMs === null ? null : skewMs / 1_000),
-      single("holdfast_database_up", told ? 1 : 0),
-      ...(told ? [...loadFamilies(told.store), ...told.families] : []),
+      single("holdfast_database_up", cached ? 1 : 0),
+      ...(cached ? [...loadFamilies(cached.store), ...cached.families] : []),
     ];
     const order = new Map(METRIC_NAMES.map((name, at) => [name as string, at]));
     families.sort((a, b) => (order.get(a.name) ?? 0) - (order.get(b.name) ?? 0));
     return exposition(families, format);
   }
 
-  /** Of those who ask at the same time, one asks the database. */
-  #fresh(): Promise<Told | null> {
+  /** Concurrent calls share one read of the database. */
+  #fresh(): Promise<DatabaseFigures | null> {
     const nowMs = this.#params.clock.monotonicMs();
-    if (this.#told && nowMs - this.#told.atMs < FRESH_MS) return this.#told.asked;
-    const asked = this.#within(this.#read());
-    const told = { atMs: nowMs, asked };
-    this.#told = told;
-    // Silence is not kept: the next reading asks again.
-    void asked.then((answer) => {
-      if (answer === null && this.#told === told) this.#told = null;
+    if (this.#cached && nowMs - this.#cached.atMs < FRESH_MS) return this.#cached.reading;
+    const reading = this.#within(this.#read());
+    const cached = { atMs: nowMs, reading };
+    this.#cached = cached;
+    // A failed read is not cached.
+    void reading.then((figures) => {
+      if (figures === null && this.#cached === cached) this.#cached = null;
     });
-    return asked;
+    return reading;
   }
 
-  async #within(reading: Promise<Told>): Promise<Told | null> {
+  async #within(reading: Promise<DatabaseFigures>): Promise<DatabaseFigures | null> {
     const done = new AbortController();
     const tooLate = delay(this.#params.clock, PATIENCE_MS, done.signal).then(() => null);
-    const answer = await Promise.race([reading.catch(() => null), tooLate]);
+    const figures = await Promise.race([reading.catch(() => null), tooLate]);
     done.abort();
-    return answer;
+    return figures;
   }
 
-  async #read(): Promise<Told> {
+  async #read(): Promise<DatabaseFigures> {
     const store = await this.#params.store();
     const unknown = this.#params.meters.schedules.filter((id) => !this.#names.has(id));
     const [figures, ended, names] = await Promise.all([
-      store.figures({ limit: DEPTH_MAX }),
-      store.statistics({ since: { agoMs: DAY_MS }, bucketMs: DAY_MS, job: null }),
-      unknown.length > 0 ? store.scheduleNames(unknown) : new Map<number, string>(),
+      store.statistics.figures({ limit: DEPTH_MAX }),
+      store.statistics.summary({ since: { agoMs: DAY_MS }, bucketMs: DAY_MS, job: null }),
+      unknown.length > 0 ? store.schedules.names(unknown) : new Map<number, string>(),
     ]);
     for (const [id, name] of names) this.#names.set(id, name);
     return { store, families: [...figureFamilies(figures), ...dayFamilies(ended)] };
@@ -189,7 +188,7 @@ function dayFamilies(records: readonly StatisticsRecord[]): Family[] {
 
 type Row = { readonly key: string; readonly state: string; readonly value: number };
 
-/** The largest keep their names; the others are summed up as one. */
+/** The largest keys keep their names; the rest are summed up as one. */
 function bounded(rows: readonly Row[]): readonly Row[] {
   const sizes = new Map<string, number>();
   for (const { key, value } of rows) sizes.set(key, (sizes.get(key) ?? 0) + value);

@@ -1,27 +1,27 @@
-// Moving house: all that a SQLite file holds, into an empty PostgreSQL database. Both are looked at
-// first; the file is only read.
+// Copies a SQLite file into an empty PostgreSQL database, for `holdfast migrate`. Both are checked first; the file is only
+// read.
 
 import { systemClock } from "../shared/adapters/clock.js";
 import { systemRandom } from "../shared/adapters/random.js";
 import { ConfigurationError, type Problem } from "../shared/errors.js";
-import { type MoveAnswer, type MoveProgress, moveToPostgres } from "../store/move.js";
+import { type MoveProgress, type MoveResult, moveToPostgres } from "../store/move/move.js";
 import { storeFor } from "../store/open.js";
 
-export type { MoveAnswer, MoveProgress };
+export type { MoveProgress, MoveResult };
 
 export async function moveDatabase(params: {
   /** A SQLite file, for example "sqlite:/srv/app.db". */
   readonly from: string;
-  /** A PostgreSQL database that holds nothing of ours yet. */
+  /** A PostgreSQL database without tables of ours. */
   readonly to: string;
   /** @default "holdfast" */
   readonly schema?: string;
-  /** Also while instances live; what they do meanwhile stays behind. @default false */
+  /** Copy even while instances are live; their later changes are not copied. @default false */
   readonly evenIfLive?: boolean;
   readonly onProgress?: (progress: MoveProgress) => void;
-  /** Ends it after a batch; the same call goes on from there. */
+  /** Stops after a batch; a repeated call continues from there. */
   readonly signal?: AbortSignal;
-}): Promise<MoveAnswer> {
+}): Promise<MoveResult> {
   const { from, to, schema = "holdfast", evenIfLive = false, onProgress, signal } = params;
   const file = /^sqlite:(?:\/\/(?=\/))?(.+)$/.exec(from)?.[1];
   const problems: Problem[] = [];
@@ -34,14 +34,14 @@ export async function moveDatabase(params: {
     });
   if (file === undefined || problems.length > 0) throw new ConfigurationError(problems);
   const clock = systemClock;
-  const chance = systemRandom;
-  // Tables of another version are refused, and the new ones are made.
+  const random = systemRandom;
+  // Refuses tables of another version, and creates the new ones.
   for (const { database, migrate, mayCreate } of [
     { database: from, migrate: "check", mayCreate: false },
     { database: to, migrate: "auto", mayCreate: true },
   ] as const) {
     const synchronous = "FULL";
-    const store = storeFor({ database, schema, synchronous, migrate, mayCreate, clock, chance });
+    const store = storeFor({ database, schema, synchronous, migrate, mayCreate, clock, random });
     await store.open();
     await store.close();
   }
@@ -50,7 +50,7 @@ export async function moveDatabase(params: {
     url: to,
     schema,
     clock,
-    chance,
+    random,
     evenIfLive,
     onProgress: onProgress ?? (() => undefined),
     signal,

@@ -1,5 +1,5 @@
-// The pause of everything: one switch beside each schedule's own pause and each queue's. Once it is in
-// the database nothing fires and nothing is claimed, in any process; what runs goes on.
+// Pauses and resumes everything, for `holdfast.pause()`: one switch beside the pauses of schedules and queues. Once it is
+// stored, no process fires or claims anything; running runs go on.
 
 import { ConfigurationError } from "../shared/errors.js";
 import { readBy, readNote, requireOptions } from "../shared/options.js";
@@ -17,7 +17,7 @@ export type Pause = {
 };
 
 export type PauseOptions = {
-  /** Why, for whoever looks at it. */
+  /** The reason, for other operators. */
   readonly note?: string | undefined;
   readonly by?: string | undefined;
 };
@@ -48,12 +48,12 @@ export async function pauseAll(params: PausingParams, options: PauseOptions): Pr
   const store = await params.store("pause");
   const facts = { verb: "pause", noun: "everything", name: null, note } as const;
   const audit = auditEntry(actor, facts, by);
-  const pause = await store.pauseAll({ by: by ?? actor.who, note, audit });
+  const pause = await store.pause.begin({ by: by ?? actor.who, note, audit });
   emit("everything.paused", { by: pause.by, note: pause.note });
   return toPause(pause);
 }
 
-/** Answers with the pause that was lifted, or null where there was none. */
+/** Returns the ended pause, or null if there was none. */
 export async function resumeAll(
   params: PausingParams & { readonly onChanged: () => void },
   options: { readonly by?: string },
@@ -62,7 +62,7 @@ export async function resumeAll(
   const { by } = readPause(options);
   const store = await params.store("resume");
   const audit = auditEntry(actor, { verb: "resume", noun: "everything", name: null }, by);
-  const pause = await store.resumeAll({ audit });
+  const pause = await store.pause.end({ audit });
   if (!pause) return null;
   const pausedMs = (pause.until ?? pause.at) - pause.at;
   emit("everything.resumed", { by: by ?? actor.who, pausedMs });
@@ -72,7 +72,7 @@ export async function resumeAll(
 }
 
 export async function pauseOf(store: Store): Promise<Pause | null> {
-  return toPause(await store.pauseOfAll());
+  return toPause(await store.pause.get());
 }
 
 function toPause(record: PauseRecord): Pause;

@@ -1,8 +1,9 @@
-// `holdfast.queues`: how long the queues are, and stopping one without stopping anything else.
+// Gives users `holdfast.queues`: lists queues with their lengths, and pauses single ones.
 
 import { ConfigurationError } from "../shared/errors.js";
+import { storableText } from "../shared/json.js";
 import { requireName } from "../shared/names.js";
-import type { QueueRecord } from "../store/limits.js";
+import type { QueueRecord } from "../store/queues.js";
 import type { Store } from "../store/store.js";
 import { type Actor, auditEntry } from "./rules/audit.js";
 
@@ -18,7 +19,7 @@ export type Queue = {
 };
 
 const NOTE_LENGTH_MAX = 1_000;
-/** Resuming a queue that nobody knows makes none. */
+/** Resuming an unknown queue creates none. */
 const NOBODYS = { ready: 0, waiting: 0, running: 0, pausedAt: null, pauseNote: null };
 
 export class Queues {
@@ -28,7 +29,7 @@ export class Queues {
 
   constructor(params: {
     readonly store: () => Promise<Store>;
-    /** A queue that was resumed has something to claim. */
+    /** Wakes workers: a resumed queue may have runs. */
     readonly onChanged: () => void;
     readonly actor: Actor;
   }) {
@@ -37,21 +38,22 @@ export class Queues {
     this.#onChanged = params.onChanged;
   }
 
-  /** Every queue that a run was sent to or that was paused, by name. */
+  /** All queues that have had a run or a pause, by name. */
   async list(): Promise<readonly Queue[]> {
-    return (await (await this.#store()).queues()).map(toQueue);
+    return (await (await this.#store()).queues.list()).map(toQueue);
   }
 
-  /** Nothing of it is claimed from now on; what runs goes on. Pausing again keeps the time, and the note if none is given. */
+  /** Stops claims from this queue; running runs go on. Pausing again keeps the time, and the note if none is given. */
   async pause(name: string, note?: string): Promise<Queue> {
     if (note !== undefined && (typeof note !== "string" || note.length > NOTE_LENGTH_MAX)) {
       const message = `must be a text of at most ${NOTE_LENGTH_MAX} characters, such as "the bank is down"`;
       throw new ConfigurationError([{ field: "queues.pause().note", message }]);
     }
-    return this.#set("queues.pause().name", { name, isPaused: true, note: note ?? null });
+    const kept = note === undefined ? null : storableText(note, NOTE_LENGTH_MAX);
+    return this.#set("queues.pause().name", { name, isPaused: true, note: kept });
   }
 
-  /** It is claimed from again. */
+  /** Allows claims from this queue again. */
   async resume(name: string): Promise<Queue> {
     return this.#set("queues.resume().name", { name, isPaused: false, note: null });
   }
@@ -65,12 +67,12 @@ export class Queues {
     const { isPaused, note } = params;
     const verb = isPaused ? "pause" : "resume";
     const audit = auditEntry(this.#actor, { verb, noun: "queue", name: queue, note });
-    await store.pauseQueue({ queue, isPaused, note, audit });
+    await store.queues.pause({ queue, isPaused, note, audit });
     if (!params.isPaused) {
       store.wake();
       this.#onChanged();
     }
-    const found = (await store.queues()).find((each) => each.name === queue);
+    const found = (await store.queues.list()).find((each) => each.name === queue);
     return toQueue(found ?? { ...NOBODYS, name: queue });
   }
 }

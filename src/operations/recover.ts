@@ -1,25 +1,25 @@
-// `holdfast.recover()`: going on after a restored backup. The database has forgotten what happened since:
-// fences that it would hand out again are raised beyond any that was, leases and locks of those who are
-// gone end, and what would fire and run next is told before it does.
+// Prepares a database that was restored from a backup, for `holdfast.recover()`. The database does not know what happened
+// since the backup: fences are raised beyond any that was handed out, leases and locks of old holders end, and the report
+// lists what will fire next.
 
 import { advance } from "../schedules/advance.js";
 import type { ScheduleCache } from "../schedules/schedule-cache.js";
 import { ConfigurationError } from "../shared/errors.js";
 import type { Ports } from "../shared/ports.js";
 import { refuseUnknownMembers } from "../shared/suggest.js";
-import type { Remains } from "../store/repairs.js";
+import type { Remains } from "../store/checks/repairs.js";
 import type { Store } from "../store/store.js";
 
 export type RecoverOptions = {
-  /** Do it; else it is only told. @default false */
+  /** Apply it; otherwise it is only planned. @default false */
   readonly apply?: boolean | undefined;
 };
 
 export type RecoverReport = Remains & {
   readonly applied: boolean;
-  /** Every fence from now on is larger than any before by at least so much. */
+  /** New fences are larger than any before by at least this much. */
   readonly fencesRaisedBy: number;
-  /** What the first poll of a scheduler will do with the ticks that are due. */
+  /** The ticks that the first poll of a scheduler will handle. */
   readonly schedules: readonly {
     readonly schedule: string;
     readonly job: string;
@@ -28,14 +28,14 @@ export type RecoverReport = Remains & {
     readonly fires: readonly Date[];
     /** Ticks that are only recorded. */
     readonly recorded: number;
-    /** Why it cannot be told. */
+    /** Why it is not known. */
     readonly error: string | null;
   }[];
   /** More schedules are due than are listed. */
   readonly isCut: boolean;
 };
 
-/** Ten thousand grants a second, for eleven days; and nine hundred thousand times. */
+/** Enough for ten thousand grants a second over eleven days; it can be repeated nine hundred thousand times. */
 const FENCE_JUMP = 10_000_000_000;
 const SCHEDULES_MAX = 1_000;
 
@@ -53,19 +53,19 @@ export async function recoverOnce(params: {
   readonly ports: Ports;
   readonly cache: ScheduleCache;
   readonly isApplied: boolean;
-  /** Runs of leases that were ended are taken back at once. */
-  readonly reap: () => Promise<unknown>;
+  /** Reclaims the runs of ended leases. */
+  readonly reclaim: () => Promise<unknown>;
 }): Promise<RecoverReport> {
-  const { store, isApplied, reap } = params;
-  const [remains, due] = [await store.remains(), await dueOf(params)];
+  const { store, isApplied, reclaim } = params;
+  const [remains, due] = [await store.repairs.remains(), await dueOf(params)];
   if (isApplied) {
-    await store.recover({ jump: FENCE_JUMP });
-    await reap();
+    await store.repairs.recover({ jump: FENCE_JUMP });
+    await reclaim();
   }
   return { ...remains, ...due, applied: isApplied, fencesRaisedBy: FENCE_JUMP };
 }
 
-/** As the first poll would decide; nothing is written. */
+/** Decides like the first poll, and writes nothing. */
 async function dueOf({
   store,
   ports,
@@ -73,7 +73,7 @@ async function dueOf({
 }: Pick<Parameters<typeof recoverOnce>[0], "store" | "ports" | "cache">): Promise<
   Pick<RecoverReport, "schedules" | "isCut">
 > {
-  const { now, schedules, hasMore } = await store.dueSchedules({ limit: SCHEDULES_MAX });
+  const { now, schedules, hasMore } = await store.schedules.due({ limit: SCHEDULES_MAX });
   const listed = schedules.map((state) => {
     const common = {
       schedule: state.name,

@@ -1,4 +1,4 @@
-// How an instance is set up, for people to read: durations as one would write them, and no secret.
+// Describes the configuration of an instance for people: durations as text, and no secrets.
 
 import type { Config } from "../instance/config.js";
 import type { InstanceContext } from "../instance/context.js";

@@ -1,6 +1,6 @@
-// The job types that need no code: `shell` runs a program, `http` sends a request. Off unless the
-// configuration lists the programs and the origins; an input only chooses among those by name, so that
-// nobody who may enqueue or schedule can make this process run or reach anything else.
+// Reads the configuration of the built-in jobs: `shell` runs a program, `http` sends a request. They are off unless the
+// configuration lists programs and origins. An input only chooses among those by name, so that callers who may enqueue or
+// schedule cannot make this process run or reach anything else.
 
 import type { JobOptions } from "../runs/rules/job.js";
 import { type Duration, durationMs } from "../shared/duration.js";
@@ -11,14 +11,14 @@ import type { StandardSchema, StandardSchemaIssue } from "../shared/schema.js";
 import { listShort, quoteShort, refuseUnknownMembers, suggest } from "../shared/suggest.js";
 import { refusalOf } from "./dispatch/guard.js";
 
-/** What both take of a job's options. */
+/** The job options that both accept. */
 type CommonOptions = Pick<
   JobOptions,
   "queue" | "priority" | "lease" | "timeout" | "retry" | "onLost" | "concurrency" | "rate"
 >;
 
 export type ShellOptions = CommonOptions & {
-  /** Programs by the name that an input gives, each with all its arguments; never a shell's text. */
+  /** Programs by name, each with all its arguments; never text for a shell. */
   readonly commands: Readonly<Record<string, readonly string[] | ShellCommandOptions>>;
 };
 
@@ -34,12 +34,12 @@ export type ShellCommandOptions = {
   readonly env?: Readonly<Record<string, string>> | undefined;
   /** Names of variables of this process that it gets as well, for example ["PGHOST", "PGPASSFILE"]. */
   readonly inheritEnv?: readonly string[] | undefined;
-  /** How long it may take; then it is ended with all that it started. @default the job's */
+  /** How long it may take; then it and its child processes are ended. @default the job's */
   readonly timeout?: Duration | undefined;
 };
 
 export type HttpOptions = CommonOptions & {
-  /** Origins by the name that an input gives. */
+  /** Origins by name. */
   readonly origins: Readonly<Record<string, string | HttpOriginOptions>>;
 };
 
@@ -48,9 +48,9 @@ export type HttpOriginOptions = {
   readonly url: string;
   /** Sent with every request, for example an authorization. No input can set or see them. */
   readonly headers?: Readonly<Record<string, string>> | undefined;
-  /** What an input may ask for. @default ["GET", "POST", "PUT", "PATCH", "DELETE"] */
+  /** The methods that an input may choose. @default ["GET", "POST", "PUT", "PATCH", "DELETE"] */
   readonly methods?: readonly string[] | undefined;
-  /** How long one request may take, until its answer is complete. @default "60s" */
+  /** How long one request may take, until its response is complete. @default "60s" */
   readonly timeout?: Duration | undefined;
   /** Whether it may lead to loopback, private or link-local addresses. @default false */
   readonly allowPrivateNetwork?: boolean | undefined;
@@ -84,7 +84,7 @@ export type BuiltInJobs = {
   } | null;
 };
 
-/** Never for remote workers, also where they are off. */
+/** Remote workers never get these jobs, even if they are off. */
 export const BUILT_IN_JOBS: readonly string[] = ["shell", "http"];
 export const NO_BUILT_IN_JOBS: BuiltInJobs = { shell: null, http: null };
 
@@ -104,7 +104,7 @@ const REQUEST_TIMEOUT = "60s";
 const COMMAND_EXAMPLE = 'a program and its arguments, for example ["pg_dump", "-Fc", "app"]';
 const ORIGIN_EXAMPLE = 'an origin such as "https://api.example.com", without path or query';
 
-/** Reads `shell` and `http`; every wrong value is named at once. */
+/** Reads `shell` and `http`; reports all problems at once. */
 export function readBuiltInJobs(options: {
   readonly shell?: unknown;
   readonly http?: unknown;
@@ -220,7 +220,7 @@ function readOrigin(value: unknown, field: string, problems: Problem[]): HttpOri
   };
   const refusal = refusalOf({ ...origin, method: "GET" });
   if (refusal === null) return origin;
-  problems.push({ field, message: `cannot be asked: ${refusal}` });
+  problems.push({ field, message: `cannot be used: ${refusal}` });
   return null;
 }
 
@@ -253,8 +253,8 @@ function isPlain(value: unknown): value is Record<string, unknown> {
   return typeof value === "object" && value !== null && !Array.isArray(value);
 }
 
-// Inputs that choose among what a configuration lists: checked when they are given, and again when the
-// run begins, since a run outlives the configuration that it was made under.
+// ── inputs that choose among the configured names: checked on enqueue, and again when the run begins, as the configuration
+// may have changed since ──
 
 /** A check of one member: what is wrong with it, or null. */
 type Check = (value: unknown) => string | null;

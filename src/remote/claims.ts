@@ -1,39 +1,43 @@
-// Claims of workers elsewhere: each waits for a while where there is nothing, and answers the same when it is asked
-// again under the same name. Whoever claims is announced as an instance, and looks after what is due.
+// Claims runs for remote workers. A claim waits if there is nothing to do, and returns the same runs when it is repeated
+// under the same name. A claiming worker is announced as an instance, and its claims also promote due runs and reclaim
+// expired ones.
 
 import { createHash } from "node:crypto";
 import type { RunId } from "../runs/rules/run.js";
 import { keptMessage } from "../runs/rules/run-logs.js";
 import { InstanceTakenError } from "../shared/errors.js";
 import type { StoredError } from "../shared/failure.js";
-import { encodeItem } from "../shared/json.js";
+import { encodeItem, storableText } from "../shared/json.js";
 import { delay, type Ports } from "../shared/ports.js";
+import { type Claim, type ClaimedRun, countOf, type ExchangeParams } from "../store/claims.js";
 import type { KeptLevel } from "../store/logs.js";
-import { countOf } from "../store/record.js";
-import type { Claim, ClaimedRun, ExchangeParams, Store } from "../store/store.js";
+import type { Store } from "../store/store.js";
 import type { Emit, EventName } from "../telemetry/log.js";
 import type { Meter } from "../telemetry/meters.js";
-import { promoteOnce, reapOnce } from "../worker/passes.js";
-import { factsOf } from "../worker/settlement.js";
+import { factsOf } from "../worker/completer.js";
+import { promoteOnce, reclaimOnce } from "../worker/passes.js";
 
-/** How often a claim that waits looks again when nothing wakes it. */
-const LOOK_EVERY_MS = 1_000;
-/** Instances whose numbers are remembered, for so long after they were used. A name is its owner's for longer. */
+/** How often a waiting claim polls if nothing wakes it. */
+const POLL_EVERY_MS = 1_000;
+/** How many instance numbers are cached, and for how long after their last use; the owner keeps its name for longer. */
 const HOLDERS_MAX = 10_000;
 const HOLDER_MS = 30_000;
 const POLL_MS = 60_000;
+const CODE_LENGTH_MAX = 64;
 
-type Seen = Awaited<ReturnType<Store["poll"]>>;
+type Seen = Awaited<ReturnType<Store["work"]["poll"]>>;
 
-/** Who calls over the network, and what it is limited to. */
+/** A caller over the network and its limits. */
 export type RemoteCaller = {
-  /** Whose credential it is: names of workers and the runs that they claim belong to it. */
+  /** The owner of the credential, and so of its worker names and claimed runs. */
   readonly by: string;
   /** The name that the worker claimed under; left out: any worker with this credential. */
   readonly instance?: string;
-  /** What the credential is limited to. Left out: all. */
+  /** Limits of the credential. Left out: none. */
   readonly jobs?: readonly string[];
   readonly queues?: readonly string[];
+  /** Throws if the credential has become invalid. A claim that waits calls it before each further look. */
+  readonly recheck?: () => Promise<void>;
 };
 
 /** Callers of the library itself, which may do everything. */
@@ -43,6 +47,8 @@ export type RemoteClaimParams = {
   readonly instance: string;
   readonly claimId?: string;
   readonly jobs: readonly string[];
+  /** The jobs that the worker is announced with. @default `jobs` */
+  readonly works?: readonly string[];
   readonly limit: number;
   readonly waitMs?: number;
   readonly signal?: AbortSignal;
@@ -56,7 +62,7 @@ export class RemoteClaims {
   readonly #meter: Meter;
   readonly #release: (store: Store) => Promise<unknown>;
   readonly #holders = new Map<string, { no: Promise<number>; works: string; usedMs: number }>();
-  /** Claims under way, by who asked and how they named them. */
+  /** Claims in progress, by caller, instance and claim id. */
   readonly #claiming = new Map<string, Promise<readonly Claim[]>>();
 
   constructor(params: {
@@ -90,8 +96,8 @@ export class RemoteClaims {
   }
 
   /**
-   * The number of a remote worker's instance, which is announced when it first calls. Throws an
-   * `InstanceTakenError` where a live instance of another owner has the name.
+   * The number of a remote worker's instance, which is announced at its first call. Throws an `InstanceTakenError` if a
+   * live instance of another owner has the name.
    */
   holder(
     store: Store,
@@ -127,7 +133,12 @@ export class RemoteClaims {
     jobs: readonly string[],
   ): Promise<number> {
     const works = { jobs, queues: queues ?? null };
-    const no = await store.announceRemote({ instanceId: instance, by, works, pollMs: POLL_MS });
+    const no = await store.instances.announceRemote({
+      instanceId: instance,
+      by,
+      works,
+      pollMs: POLL_MS,
+    });
     if (no === null) throw new InstanceTakenError(instance);
     return no;
   }
@@ -136,72 +147,84 @@ export class RemoteClaims {
     params: RemoteClaimParams & { readonly token: string; readonly caller: RemoteCaller },
   ): Promise<readonly Claim[]> {
     const store = await this.#store();
-    const { instance, token, claimId, jobs, limit, waitMs = 0, signal, caller } = params;
+    const {
+      instance,
+      token,
+      claimId,
+      jobs,
+      works = jobs,
+      limit,
+      waitMs = 0,
+      signal,
+      caller,
+    } = params;
     const { clock } = this.#ports;
     const queues = caller.queues ?? null;
-    const holder = await this.holder(store, instance, { caller, jobs });
-    const earlier = claimId === undefined ? [] : await store.claimsByToken({ holder, token });
+    const holder = await this.holder(store, instance, { caller, jobs: works });
+    const earlier = claimId === undefined ? [] : await store.claims.byToken({ holder, token });
     if (earlier.length > 0) return this.#begun(store, earlier);
     const untilMs = clock.monotonicMs() + waitMs;
     for (;;) {
-      const seen = await this.#lookAfter(store, { holder, jobs, queues });
+      const seen = await this.#maintain(store, { holder, jobs, queues });
       const isNamed = claimId !== undefined;
       const claims = await this.#take(store, seen, { holder, token, isNamed, jobs, queues, limit });
       const leftMs = untilMs - clock.monotonicMs();
       if (claims.length > 0 || seen.hasReady) this.#meter.claimed(countOf(claims));
       if (claims.length > 0) return this.#begun(store, claims);
       if (leftMs <= 0 || signal?.aborted) return [];
-      await this.#wakeOr(store, Math.min(leftMs, LOOK_EVERY_MS), signal);
+      await this.#wakeOr(store, Math.min(leftMs, POLL_EVERY_MS), signal);
+      await caller.recheck?.();
     }
   }
 
-  /** Suspects come by themselves. Neither they nor the others may wait for the other kind to run dry. */
+  /** Suspects are claimed alone. A random order keeps either kind from starving the other. */
   async #take(
     store: Store,
     seen: Seen,
     order: Pick<ExchangeParams, "holder" | "token" | "isNamed" | "jobs" | "queues" | "limit">,
   ): Promise<readonly Claim[]> {
-    const { chance } = this.#ports;
-    const kinds = seen.halt ? [] : seen.hasSuspect ? [true, false] : [false];
-    if (seen.hasReady && chance.next() < 0.5) kinds.reverse();
+    const { random } = this.#ports;
+    const kinds = seen.pause ? [] : seen.hasSuspect ? [true, false] : [false];
+    if (seen.hasReady && random.next() < 0.5) kinds.reverse();
     for (const wantsSuspect of kinds) {
-      const { claims } = await store.exchange({
+      const { claims } = await store.claims.exchange({
         ...order,
         settlements: [],
         wantsSuspect,
         apart: order.jobs,
         limited: "last",
-        chance: chance.next(),
+        random: random.next(),
       });
       if (claims.length > 0) return claims;
     }
     return [];
   }
 
-  /** Nobody here can know when a worker elsewhere begins: its runs count as begun once it has them. */
+  /** Marks runs as started when they are claimed: the real start in the remote worker is not known here. */
   async #begun(store: Store, claims: readonly Claim[]): Promise<readonly Claim[]> {
     const grants = claims.flatMap(({ fence, runs }) => runs.map(({ id }) => ({ id, fence })));
-    await store.markStarted(grants);
-    for (const claim of claims) for (const run of claim.runs) this.#tellStart(claim, run);
+    await store.leases.markStarted(grants);
+    for (const claim of claims) for (const run of claim.runs) this.#emitStart(claim, run);
     return claims;
   }
 
-  #tellStart(claim: Claim, run: ClaimedRun): void {
+  #emitStart(claim: Claim, run: ClaimedRun): void {
     const wallMs = this.#ports.clock.wallMs();
-    this.#meter.runStarted({ job: claim.job, dueAt: run.dueAt, wallMs });
+    // What has woken a run that has slept is not known here.
+    if (run.laters === 0) this.#meter.runStarted({ job: claim.job, dueAt: run.dueAt, wallMs });
     if (this.#listens("run.started")) this.#emit("run.started", factsOf({ claim, run }));
   }
 
-  /** Where nothing else runs, whoever claims also sees to what is due and to silent holders. */
-  async #lookAfter(
+  /** Promotes due runs and reclaims expired ones, for deployments with remote workers only. */
+  async #maintain(
     store: Store,
     own: Pick<ExchangeParams, "holder" | "jobs" | "queues">,
   ): Promise<Seen> {
-    const poll = () => store.poll({ ...own, isScheduler: false });
+    const poll = () => store.work.poll({ ...own, isScheduler: false });
     const seen = await poll();
     if (!seen.hasDue && !seen.hasExpired && !seen.hasFreeGate) return seen;
-    const chance = () => this.#ports.chance.next();
-    if (seen.hasExpired) await reapOnce({ store, chance, emit: this.#emit });
+    const random = () => this.#ports.random.next();
+    if (seen.hasExpired) await reclaimOnce({ store, random, emit: this.#emit });
     if (seen.hasFreeGate) await this.#release(store);
     await promoteOnce(store);
     return poll();
@@ -221,7 +244,7 @@ export class RemoteClaims {
   }
 }
 
-/** A name of the caller's becomes a token of ours, the same one every time. */
+/** Derives the claim token from the caller's claim id, the same one every time. */
 function tokenOf(instance: string, claimId: string): string {
   const hex = createHash("sha256")
     .update(JSON.stringify([instance, claimId]))
@@ -229,10 +252,9 @@ function tokenOf(instance: string, claimId: string): string {
   return hex.replace(/^(.{8})(.{4})(.{4})(.{4})(.{12}).*$/, "$1-$2-$3-$4-$5");
 }
 
-// What goes to workers elsewhere and comes from them: a run as they get it, and what they say about it in the
-// words of the store.
+// ── the shapes that remote workers get and send, and their conversion for the store ──
 
-/** A run as a worker elsewhere gets it. */
+/** A run as a remote worker gets it. */
 export type RemoteRun = {
   readonly id: RunId;
   readonly job: string;
@@ -245,7 +267,7 @@ export type RemoteRun = {
   readonly nominalAt: Date | null;
   readonly idempotencyKey: string;
   readonly tags: readonly string[];
-  /** The W3C trace context to go on with; null where nobody traced its enqueue. */
+  /** The W3C trace context to continue; null if its enqueue was not traced. */
   readonly traceparent: string | null;
 };
 
@@ -306,7 +328,7 @@ export function toItem({ key, outcome, value, error, durationMs = 0 }: RemoteIte
 
 export function toStoredError({ code = "REMOTE", message, stack }: RemoteError): StoredError {
   return {
-    code,
+    code: storableText(code, CODE_LENGTH_MAX),
     name: "RemoteError",
     message: keptMessage(message),
     ...(stack === undefined ? {} : { stack: keptMessage(stack) }),

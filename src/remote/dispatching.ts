@@ -1,7 +1,6 @@
-// From what a target answered to what becomes of the attempt. The instance renews the run's lease only
-// while its request is open: whoever may have received it keeps it until the lease has run out, and
-// only what certainly was not received goes back at once. What was sent and what came back is kept with
-// the run before anything becomes of it.
+// Executes an attempt by dispatch, for jobs with a target, and turns the result into the end of the attempt. The instance
+// renews the lease only while its request is open. A request that may have been received keeps its run until the lease
+// expires; only one that certainly was not received goes back at once. The exchange is logged with the run first.
 
 import { replyLine } from "../runs/dispatch-log.js";
 import { CancelledError, ShutdownError, TimeoutError } from "../shared/errors.js";
@@ -10,11 +9,11 @@ import { type Clock, delay } from "../shared/ports.js";
 import type { ReplyLine } from "../store/logs.js";
 import type { Emit } from "../telemetry/log.js";
 import type { Tracing } from "../telemetry/tracing.js";
-import type { ActiveAttempt, Dispatch, LetGo } from "../worker/attempt.js";
-import { factsOf, type Report } from "../worker/settlement.js";
-import type { DispatchAnswer, Dispatcher } from "./dispatch/dispatcher.js";
+import type { ActiveAttempt, Dispatch } from "../worker/attempt.js";
+import { factsOf, type LetGo, type Report } from "../worker/completer.js";
+import type { Dispatcher, DispatchResult } from "./dispatch/dispatcher.js";
 
-/** How long an answer waits for the note of it to be stored; it counts for more than its note. */
+/** How long a result waits for its log line to be stored; the result matters more. */
 const NOTE_PATIENCE_MS = 2_000;
 
 export type Sends = Pick<Dispatcher, "dispatch" | "room">;
@@ -31,7 +30,7 @@ export function dispatchTo(params: {
   const { target, url, sends, clock, emit, tracing } = params;
   const note = (line: ReplyLine): Promise<void> => {
     const done = new AbortController();
-    // A database that does not answer is heard of when the attempt is settled.
+    // A database failure shows up when the attempt is settled.
     const kept = params.keepReply(line).catch(() => undefined);
     const late = delay(clock, NOTE_PATIENCE_MS, done.signal);
     return Promise.race([kept, late]).finally(() => done.abort());
@@ -59,34 +58,35 @@ export function dispatchTo(params: {
         ...(traceparent === undefined ? {} : { traceparent }),
       });
     const sentMs = clock.monotonicMs();
-    const answer = await (tracing
+    const result = await (tracing
       ? tracing.dispatch({ target, run: run.id, job: claim.job }, send)
       : send(run.trace));
     const grant = { id: run.id, fence: claim.fence, attempt: claim.attempt };
     const durationMs = clock.monotonicMs() - sentMs;
-    await note(replyLine({ grant, target, url, answer, durationMs }));
-    if (answer.kind === "not_delivered" && !attempt.stopReason) {
-      const { reason, pauseMs } = answer;
+    await note(replyLine({ grant, target, url, result, durationMs }));
+    if (result.kind === "not_delivered" && !attempt.stopReason) {
+      const { reason, pauseMs } = result;
       emit("run.undelivered", { ...factsOf(attempt), target, reason, pauseMs });
     }
-    return reportOf(answer, attempt);
+    return reportOf(result, attempt);
   };
 }
 
-function reportOf(answer: DispatchAnswer, attempt: ActiveAttempt): Report | LetGo {
-  switch (answer.kind) {
+function reportOf(result: DispatchResult, attempt: ActiveAttempt): Report | LetGo {
+  switch (result.kind) {
     case "completed":
       return {
         ending: { kind: "completed" },
-        result: answer.result,
+        result: result.result,
         error: null,
-        value: JSON.parse(answer.result),
+        value: JSON.parse(result.result),
       };
     case "accepted":
       return { letGo: "accepted", reason: "" };
     case "failed": {
-      const { error, isPermanent, retryAfterMs } = answer;
-      const after = retryAfterMs === undefined ? {} : { retryAfterMs };
+      const { error, isPermanent, retryAfterMs } = result;
+      const isBeyondMax = attempt.job.policy.retry.honoursRetryAfterBeyondMax ?? false;
+      const after = retryAfterMs === undefined ? {} : { retryAfterMs, isBeyondMax };
       return {
         ending: { kind: "failed", isTransient: !isPermanent, ...after },
         result: null,
@@ -95,17 +95,17 @@ function reportOf(answer: DispatchAnswer, attempt: ActiveAttempt): Report | LetG
       };
     }
     case "unknown":
-      // Its worker hears of the cancel by its next call, and what it says then comes too late.
+      // The worker learns of the cancel at its next call, and its result then comes too late.
       return attempt.stopReason instanceof CancelledError
         ? cancelled(attempt.stopReason)
-        : { letGo: "unknown", reason: answer.reason };
+        : { letGo: "unknown", reason: result.reason };
     case "not_delivered":
-      return undelivered(answer, attempt);
+      return undelivered(result, attempt);
   }
 }
 
 function undelivered(
-  { reason, pauseMs }: Extract<DispatchAnswer, { readonly kind: "not_delivered" }>,
+  { reason, pauseMs }: Extract<DispatchResult, { readonly kind: "not_delivered" }>,
   { stopReason }: ActiveAttempt,
 ): Report {
   if (stopReason instanceof CancelledError) return cancelled(stopReason);
@@ -121,7 +121,7 @@ function undelivered(
   return {
     ending: {
       kind: "handed_back",
-      // Another instance may well reach it.
+      // Another instance may reach the target.
       delayMs: stopReason instanceof ShutdownError ? 0 : pauseMs,
     },
     result: null,
@@ -139,7 +139,7 @@ function cancelled(reason: CancelledError): Report {
   };
 }
 
-/** For what surrounds the run, as if it had been thrown here. */
+/** The error for hooks, as if it had been thrown here. */
 function thrownFor({ name, message, code }: StoredError): Error {
   return Object.assign(new Error(message), { name, code });
 }

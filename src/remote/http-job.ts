@@ -1,6 +1,6 @@
-// The job `http`: one request to one of the origins that the configuration lists, through the same guard
-// as what is sent to workers: addresses are judged, nothing is followed, size and time are bounded. A
-// status below 300 is the result; any other fails the attempt by its class, and Retry-After is heard.
+// Executes the job `http`: sends one request to a configured origin, through the same guard as dispatches (checked
+// addresses, no redirects, limited size and time). A status below 300 is the result; any other fails the attempt by its
+// class, and Retry-After is honoured.
 
 import type { JobOptions } from "../runs/rules/job.js";
 import { PermanentError } from "../shared/errors.js";
@@ -8,7 +8,7 @@ import { formsOf, headerSecrets, hideValues } from "../shared/known-secrets.js";
 import type { Clock, Network } from "../shared/ports.js";
 import type { RunContext } from "../worker/handler/context.js";
 import { type BuiltInJobs, chosenInput, type HttpOrigin, nameOf } from "./built-in-jobs.js";
-import { type GuardedAnswer, guardedFetch } from "./dispatch/guard.js";
+import { type GuardedResponse, guardedFetch } from "./dispatch/guard.js";
 
 type Input = {
   /** The name of the origin. */
@@ -22,7 +22,7 @@ type Input = {
 };
 type Result = {
   readonly status: number;
-  /** JSON where it is some, else text; cut with a mark where it is long. */
+  /** Parsed JSON, else text; cut if it is long. */
   readonly body: unknown;
   readonly isCut: boolean;
 };
@@ -30,7 +30,7 @@ type Services = { readonly network: Network; readonly clock: Clock };
 
 const BODY_KEPT_MAX = 64 * 1024;
 const EXCERPT_MAX = 500;
-/** A shorter header is no secret, and to hide it would hide parts of words. */
+/** A shorter header is not a secret, and hiding it would hide parts of words. */
 const HIDDEN_LENGTH_MIN = 6;
 const PATH_LENGTH_MAX = 4_000;
 
@@ -54,7 +54,7 @@ export function httpJob(
 const PATH_WANTED =
   'must be a path such as "/refresh?all=1": it begins with one "/" and stays at the origin';
 
-/** Whatever it contains, the request goes to the origin that the configuration names. */
+/** Accepts only paths that keep the request at the configured origin. */
 function isPath(value: unknown): boolean {
   if (typeof value !== "string" || !/^\/(?![/\\])/.test(value)) return false;
   if (value.length > PATH_LENGTH_MAX || /[\s\\#]/.test(value)) return false;
@@ -73,14 +73,14 @@ async function perform(
       code: "INPUT_INVALID",
     });
   }
-  const answer = await guardedFetch(
+  const response = await guardedFetch(
     {
       url: new URL(path, origin.url).href,
       method,
       headers: {
         accept: "application/json, */*;q=0.5",
         ...(body === undefined ? {} : { "content-type": "application/json" }),
-        // At least once: whoever receives it may need to know a repetition.
+        // Delivery is at least once: the receiver may need to detect repetitions.
         "idempotency-key": ctx.idempotencyKey,
         ...origin.headers,
       },
@@ -91,35 +91,37 @@ async function perform(
     },
     services,
   );
-  return judged(answer, headerSecrets(origin.headers));
+  return judged(response, headerSecrets(origin.headers));
 }
 
-/** `hidden`: what the configuration sent; an origin may echo it. */
-function judged(answer: GuardedAnswer, hidden: readonly string[]): Result {
-  if (answer.kind === "refused")
-    throw new PermanentError(`The request was not sent: ${answer.reason}.`, {
+/** `hidden`: configured header values, which an origin may echo. */
+function judged(response: GuardedResponse, hidden: readonly string[]): Result {
+  if (response.kind === "refused")
+    throw new PermanentError(`The request was not sent: ${response.reason}.`, {
       code: "TARGET_REFUSED",
     });
-  if (answer.kind !== "answered") throw new HttpError(`No answer: ${answer.reason}.`, "NO_ANSWER");
-  const { status, headers } = answer;
-  const { body, isCut } = bodyOf(answer, hidden);
+  if (response.kind !== "answered")
+    throw new HttpError(`No answer: ${response.reason}.`, "NO_ANSWER");
+  const { status, headers } = response;
+  const { body, isCut } = bodyOf(response, hidden);
   if (status >= 200 && status < 300) return { status, body, isCut };
   const excerpt = typeof body === "string" ? body : JSON.stringify(body);
-  const said = excerpt === "" || excerpt === "null" ? "." : `: ${excerpt.slice(0, EXCERPT_MAX)}`;
+  const excerptText =
+    excerpt === "" || excerpt === "null" ? "." : `: ${excerpt.slice(0, EXCERPT_MAX)}`;
   if (status >= 300 && status < 400)
     throw new PermanentError(`Status ${status}: redirects are not followed.`, {
       code: `HTTP_${status}`,
     });
-  throw new HttpError(`Status ${status}${said}`, `HTTP_${status}`, { status, headers });
+  throw new HttpError(`Status ${status}${excerptText}`, `HTTP_${status}`, { status, headers });
 }
 
 function bodyOf(
-  { body, isCut }: Extract<GuardedAnswer, { readonly kind: "answered" }>,
+  { body, isCut }: Extract<GuardedResponse, { readonly kind: "answered" }>,
   hidden: readonly string[],
 ) {
   const values = hidden.filter((value) => value.length >= HIDDEN_LENGTH_MIN);
   const forms = values.flatMap((value) => [...formsOf(value)]);
-  // Before the cut, which could leave the half of one.
+  // Hidden before the cut, which could leave half of a value.
   const text = hideValues(new TextDecoder().decode(body), forms);
   const isLong = isCut || body.byteLength > BODY_KEPT_MAX;
   if (isLong) return { body: text.slice(0, BODY_KEPT_MAX), isCut: true };
@@ -130,7 +132,7 @@ function bodyOf(
   }
 }
 
-/** With what the library judges by: the status, and the headers for Retry-After. */
+/** Carries the status and the headers, by which the failure is classified. */
 class HttpError extends Error {
   override readonly name = "HttpError";
   readonly code: string;
@@ -139,10 +141,10 @@ class HttpError extends Error {
   constructor(
     message: string,
     code: string,
-    answer?: { readonly status: number; readonly headers: Headers },
+    response?: { readonly status: number; readonly headers: Headers },
   ) {
     super(message);
     this.code = code;
-    if (answer) Object.assign(this, answer);
+    if (response) Object.assign(this, response);
   }
 }

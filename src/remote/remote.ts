@@ -1,24 +1,31 @@
-// `holdfast.remote`: what workers elsewhere ask for over the network. They claim, renew, tell and end
-// runs by id and fence; everything is written under the fence, so that a worker that was declared dead
-// changes nothing. Answers may be lost on the way: every verb can be asked again.
+// Gives remote workers `holdfast.remote`: they claim, renew, report on and end runs by id and fence. This folder must never
+// write without the fence, so that a worker that was declared dead changes nothing, and must never send a dispatch twice.
+// Responses may be lost: every verb can be repeated.
 
+import { isChosenOutcome, OUTCOMES_MAX } from "../runs/rules/item.js";
 import { keptStage, STAGES_MAX } from "../runs/rules/progress.js";
 import type { Ending, RunId } from "../runs/rules/run.js";
-import type { LogsPolicy } from "../runs/rules/run-logs.js";
-import { JobNotRemoteError, LeaseLostError, ResultConflictError } from "../shared/errors.js";
+import { droppedLine, keptMessage, type LogsPolicy, linesWithin } from "../runs/rules/run-logs.js";
+import {
+  ConfigurationError,
+  JobNotRemoteError,
+  LeaseLostError,
+  ResultConflictError,
+} from "../shared/errors.js";
 import type { StoredError } from "../shared/failure.js";
 import { isUuid } from "../shared/id.js";
 import { encodeResult, isSameResult } from "../shared/json.js";
 import { delay, type Ports } from "../shared/ports.js";
-import { isTakenAway } from "../store/record.js";
-import type { HeldRun } from "../store/remote.js";
-import type { Claim, Grant, Settlement, Store } from "../store/store.js";
+import type { Grant, HeldRun, Settlement } from "../store/claims.js";
+import { isTakenAway } from "../store/leases.js";
+import type { RunRecord } from "../store/runs.js";
+import type { Store } from "../store/store.js";
 import type { Emit, EventName } from "../telemetry/log.js";
 import type { Meter } from "../telemetry/meters.js";
 import type { Tracing } from "../telemetry/tracing.js";
+import { emitEnding, settlementOf, transitionOf } from "../worker/completer.js";
 import { callRemoteHooks, type RemoteHooksParams } from "../worker/hooks.js";
 import { classifyFailure } from "../worker/rules/classify.js";
-import { emitEnding, settlementOf, transitionOf } from "../worker/settlement.js";
 import {
   type RemoteCaller,
   type RemoteClaimParams,
@@ -31,12 +38,20 @@ import {
   toRemoteRuns,
   toStoredError,
 } from "./claims.js";
-import { RemoteLogs } from "./logs.js";
 
 export type { RemoteCaller, RemoteRun } from "./claims.js";
 
-/** A lease that somebody has locked at this moment is asked for again. */
+/** How often a lease that another transaction has locked is tried. */
 const UNKNOWN_TRIES = 5;
+
+type SentLines = {
+  readonly store: Store;
+  readonly held: HeldRun;
+  readonly grant: Grant;
+  readonly lines: readonly RemoteLine[];
+  /** The number of the first line; undefined: after the last one. */
+  readonly from: number | undefined;
+};
 
 export class Remote {
   readonly #store: () => Promise<Store>;
@@ -48,7 +63,9 @@ export class Remote {
   readonly #tracing: Tracing | null;
   readonly #onSettled: (settlements: readonly Settlement[]) => void;
   readonly #claims: RemoteClaims;
-  readonly #logs: RemoteLogs;
+  readonly #logsOf: (job: string) => LogsPolicy;
+  /** The last call of each name that runs in turn. */
+  readonly #underWay = new Map<string, Promise<unknown>>();
   readonly #isLocal: (job: string) => boolean;
 
   constructor(params: {
@@ -60,7 +77,7 @@ export class Remote {
     /** Hooks of jobs that are registered in this process. */
     readonly hooks: RemoteHooksParams;
     readonly tracing: Tracing | null;
-    /** Which lines of a job are kept, and how many. */
+    /** The log policy of a job. */
     readonly logsOf: (job: string) => LogsPolicy;
     /** Opens the gates of runs whose turn has come. */
     readonly release: (store: Store) => Promise<unknown>;
@@ -77,30 +94,38 @@ export class Remote {
     this.#tracing = params.tracing;
     this.#onSettled = params.onSettled;
     this.#isLocal = params.isLocal;
-    this.#logs = new RemoteLogs(params);
+    this.#logsOf = params.logsOf;
     this.#claims = new RemoteClaims(params);
   }
 
   /**
-   * At most `limit` runs of these jobs, each under a lease of its own. The same `claimId` answers with
-   * the same runs, as long as they are held: for a claim whose answer was lost. Waits up to `waitMs`.
-   * A `caller` over the network claims no job that an instance executes or sends to a target itself.
+   * Claims at most `limit` runs of these jobs, each under a lease of its own; waits up to `waitMs`. The same `claimId`
+   * returns the same runs while they are held, for a claim whose response was lost. A `caller` over the network cannot
+   * claim a job that an instance executes or sends to a target itself.
    */
   async claim(params: RemoteClaimParams, caller?: RemoteCaller): Promise<readonly RemoteRun[]> {
-    if (caller) await this.#requireRemote(params.jobs);
-    return (await this.#claims.claim(params, caller)).flatMap(toRemoteRuns);
+    if (caller === undefined) return (await this.#claims.claim(params)).flatMap(toRemoteRuns);
+    await this.#requireRemote(params.jobs);
+    // A thousand made-up names would make every look at the instances slow.
+    const works = await (await this.#store()).jobs.known(params.jobs);
+    return (await this.#claims.claim({ ...params, works }, caller)).flatMap(toRemoteRuns);
   }
 
   /**
-   * Throws a `LeaseLostError` where another one than this caller holds the run under this fence. A fence has
-   * one holder ever, so the answer stays right. A run that is not held any more is for the verbs to judge.
+   * Throws a `LeaseLostError` if another caller holds the run under this fence. A fence only ever has one holder, so the
+   * result stays right. The verbs decide about a run that is no longer held, if it is within the limits of the caller.
    */
   async requireClaimer({ id, fence }: Grant, caller: RemoteCaller): Promise<void> {
-    const held = isUuid(id) ? await (await this.#store()).heldRun({ id, fence }) : null;
-    if (held && !isClaimer(held, caller)) throw new LeaseLostError(id, fence);
+    if (!isUuid(id)) return;
+    const store = await this.#store();
+    const held = await store.claims.held({ id, fence });
+    const isLimited = caller.jobs !== undefined || caller.queues !== undefined;
+    const ended = held === null && isLimited ? await store.runs.get(id) : null;
+    const isRefused = held ? !isClaimer(held, caller) : ended !== null && !isWithin(ended, caller);
+    if (isRefused) throw new LeaseLostError(id, fence);
   }
 
-  /** Renews what this instance holds; what is in neither list could not be told at this moment. */
+  /** Renews the runs of this instance; a run in neither list is locked by another transaction at the moment. */
   async heartbeat(
     params: { readonly instance: string; readonly runs: readonly Grant[] },
     caller?: RemoteCaller,
@@ -114,7 +139,7 @@ export class Remote {
   }> {
     const store = await this.#store();
     const holder = await this.#claims.holder(store, params.instance, caller && { caller });
-    const seen = await store.poll({ holder, jobs: [], queues: null, isScheduler: false });
+    const seen = await store.work.poll({ holder, jobs: [], queues: null, isScheduler: false });
     const cancelled = new Set(seen.cancelRequested);
     const fences = [...new Set(params.runs.map(({ fence }) => fence))];
     const { held, unknown } = await this.#renew(store, holder, fences);
@@ -130,67 +155,88 @@ export class Remote {
     return { held: kept, lost };
   }
 
-  /** Renews one run, whichever instance it was claimed for. */
+  /** Renews one run, for any instance that claimed it. */
   async beat(grant: Grant): Promise<{ readonly leaseMs: number; readonly cancel: boolean }> {
     const { store, held } = await this.#held(grant);
-    const answer = await this.#renew(store, held.holder, [grant.fence]);
-    const [renewed] = answer.held;
-    if (!renewed && answer.unknown.length === 0) throw new LeaseLostError(grant.id, grant.fence);
+    const renewal = await this.#renew(store, held.holder, [grant.fence]);
+    const [renewed] = renewal.held;
+    if (!renewed && renewal.unknown.length === 0) throw new LeaseLostError(grant.id, grant.fence);
     const { isCancelRequested: cancel, claim } = held;
     return { leaseMs: renewed?.leaseMs ?? claim.leaseMs, cancel };
   }
 
-  /** Tells how far a run is; counts as a heartbeat. */
+  /** Stores the progress of a run; counts as a heartbeat. */
   async progress(
     grant: Grant,
-    told: { readonly stage?: string; readonly done?: number; readonly total?: number },
+    report: { readonly stage?: string; readonly done?: number; readonly total?: number },
   ): Promise<void> {
     const { store, held } = await this.#held(grant);
-    const { done = null, total = null } = told;
-    const stage = told.stage === undefined ? null : keptStage(told.stage);
-    const [before] = await store.progressOf([grant.id]);
+    const { done = null, total = null } = report;
+    const stage = report.stage === undefined ? null : keptStage(report.stage);
+    const [before] = await store.progress.of([grant.id]);
     const isSame = before !== undefined && before.attempt === held.claim.attempt;
     const known = isSame ? before.stages.map((each) => each.stage) : [];
     const isNew = stage !== null && !known.includes(stage) && known.length < STAGES_MAX;
     const stages = isNew ? [...known, stage] : known;
     const write = { ...grant, stage, done, total, agoMs: 0 };
     const writes = [{ ...write, stages: stages.map((each) => ({ stage: each, agoMs: 0 })) }];
-    const answer = await this.#untilKnown(() => store.progress({ holder: held.holder, writes }));
-    if (answer.held.length === 0 && answer.unknown.length === 0)
+    const renewal = await this.#untilKnown(() =>
+      store.progress.write({ holder: held.holder, writes }),
+    );
+    if (renewal.held.length === 0 && renewal.unknown.length === 0)
       throw new LeaseLostError(grant.id, grant.fence);
   }
 
-  /** Stores items, each by itself; one that was done before with another value is a conflict. */
+  /** Stores items one by one; an item that was stored with another value is a conflict. */
   async items(
     grant: Grant,
     items: readonly RemoteItem[],
   ): Promise<readonly { readonly key: string; readonly status: "stored" | "conflict" }[]> {
     if (!isUuid(grant.id)) throw new LeaseLostError(grant.id, grant.fence);
     const store = await this.#store();
-    const answers = await store.storeItems(items.map((item) => ({ ...grant, ...toItem(item) })));
-    if (answers.includes("stale")) throw new LeaseLostError(grant.id, grant.fence);
+    const writes = items.map((item) => ({ ...grant, ...toItem(item) }));
+    const chosen = new Set(writes.map(({ outcome }) => outcome).filter(isChosenOutcome));
+    const write = async () => {
+      if (chosen.size > 0) requireFewOutcomes(chosen, await store.runs.get(grant.id));
+      return store.items.store(writes);
+    };
+    const stored = await (chosen.size === 0 ? write() : this.#inTurn(`items ${grant.id}`, write));
+    if (stored.includes("stale")) throw new LeaseLostError(grant.id, grant.fence);
     return items.map(({ key }, at) => ({
       key,
-      status: answers[at] === "stored" ? "stored" : "conflict",
+      status: stored[at] === "stored" ? "stored" : "conflict",
     }));
   }
 
   /**
-   * Lines are numbered by `from`, so that lines sent twice are there once. What is beyond the job's
-   * `logs` is counted in a last line, as it is for a handler.
+   * Stores log lines. `from` numbers them, so that lines sent twice are stored once. Lines beyond the job's `logs` are
+   * counted in a last line, as for a local handler.
    */
   async logs(grant: Grant, lines: readonly RemoteLine[], from?: number): Promise<void> {
     const { store, held } = await this.#held(grant);
-    const { isRefused } = await this.#logs.append({ store, held, grant, lines, from });
+    const append = () => this.#append({ store, held, grant, lines, from });
+    const { isRefused } = await this.#inTurn(`logs ${grant.id} ${grant.fence}`, append);
     if (isRefused) throw new LeaseLostError(grant.id, grant.fence);
   }
 
-  /** The run has ended well, with this result. Repeated with another result it rejects with a `ResultConflictError`. */
+  /** Runs calls of the same name one after the other: each has to count what the earlier ones stored. */
+  async #inTurn<T>(name: string, act: () => Promise<T>): Promise<T> {
+    const before = this.#underWay.get(name) ?? Promise.resolve();
+    const acting = before.catch(() => undefined).then(act);
+    this.#underWay.set(name, acting);
+    try {
+      return await acting;
+    } finally {
+      if (this.#underWay.get(name) === acting) this.#underWay.delete(name);
+    }
+  }
+
+  /** Completes the run. Repeated with another result, it rejects with a `ResultConflictError`. */
   complete(grant: Grant, result: unknown): Promise<void> {
     return this.#end(grant, { kind: "completed" }, { result: encodeResult(result), error: null });
   }
 
-  /** Retried by the run's own policy, unless it is permanent. */
+  /** Fails the attempt; the run is retried by its own policy, unless the failure is permanent. */
   fail(grant: Grant, { error, permanent, retryAfterMs }: RemoteFailure): Promise<void> {
     const described = toStoredError(error);
     const isTransient =
@@ -204,8 +250,7 @@ export class Remote {
   }
 
   /**
-   * A worker that stops gives a run back: it is ready at once, and the attempt is not burnt, as when an
-   * instance hands back what it holds.
+   * Hands a run back when its worker stops: the run is ready at once, and the attempt does not count.
    */
   release(grant: Grant): Promise<void> {
     return this.#end(grant, { kind: "handed_back" }, { result: null, error: null });
@@ -213,37 +258,67 @@ export class Remote {
 
   async #requireRemote(jobs: readonly string[]): Promise<void> {
     const here = jobs.find((job) => this.#isLocal(job));
-    const [local] = here === undefined ? await (await this.#store()).localJobs(jobs) : [here];
+    const [local] = here === undefined ? await (await this.#store()).jobs.local(jobs) : [here];
     if (local !== undefined) throw new JobNotRemoteError(local);
   }
 
   // ── holding ────────────────────────────────────────────────────────────────────────────────────
 
-  async #held(grant: Grant): Promise<{ readonly store: Store; readonly held: HeldRun<Claim> }> {
+  async #held(grant: Grant): Promise<{ readonly store: Store; readonly held: HeldRun }> {
     const store = await this.#store();
-    const held = isUuid(grant.id) ? await store.heldRun(grant) : null;
+    const held = isUuid(grant.id) ? await store.claims.held(grant) : null;
     if (!held) throw new LeaseLostError(grant.id, grant.fence);
     return { store, held };
   }
 
   async #renew(store: Store, holder: number, fences: readonly number[]) {
-    let answer = await store.renew({ holder, fences });
-    for (let tries = 1; answer.unknown.length > 0 && tries < UNKNOWN_TRIES; tries += 1) {
+    let renewal = await store.leases.renew({ holder, fences });
+    for (let tries = 1; renewal.unknown.length > 0 && tries < UNKNOWN_TRIES; tries += 1) {
       await delay(this.#ports.clock, 20 * tries);
-      const again = await store.renew({ holder, fences: answer.unknown });
-      answer = { held: [...answer.held, ...again.held], unknown: again.unknown };
+      const again = await store.leases.renew({ holder, fences: renewal.unknown });
+      renewal = { held: [...renewal.held, ...again.held], unknown: again.unknown };
     }
-    return answer;
+    return renewal;
   }
 
-  /** For one lease: asks again while somebody has it locked. */
-  async #untilKnown<A extends { readonly unknown: readonly number[] }>(ask: () => Promise<A>) {
-    let answer = await ask();
-    for (let tries = 1; answer.unknown.length > 0 && tries < UNKNOWN_TRIES; tries += 1) {
+  /** Repeats a write to one lease while another transaction has it locked. */
+  async #untilKnown<A extends { readonly unknown: readonly number[] }>(attempt: () => Promise<A>) {
+    let renewal = await attempt();
+    for (let tries = 1; renewal.unknown.length > 0 && tries < UNKNOWN_TRIES; tries += 1) {
       await delay(this.#ports.clock, 20 * tries);
-      answer = await ask();
+      renewal = await attempt();
     }
-    return answer;
+    return renewal;
+  }
+
+  /** Keeps lines within the limits of an attempt. `isRefused`: the run is no longer held under this fence. */
+  async #append({ store, held, grant, lines, from }: SentLines): Promise<{ isRefused: boolean }> {
+    const nowMs = this.#ports.clock.wallMs();
+    const agoMs = (at: Date) => Math.min(Math.max(0, nowMs - at.getTime()), held.heldMs);
+    const last = from === undefined ? 0 : from + lines.length - 1;
+    const kept = await store.logs.kept({ ...grant, first: from ?? 0, last });
+    const first = from ?? Math.max(kept.last, kept.droppedTo) + 1;
+    const numbered = lines.map(({ at, level, message }, index) => ({
+      ...grant,
+      no: first + index,
+      level,
+      agoMs: at === undefined ? 0 : agoMs(at),
+      message: keptMessage(message),
+      fields: null,
+    }));
+    const within = linesWithin(numbered, kept, this.#logsOf(held.claim.job));
+    const isMore = within.dropped !== null && within.dropped.dropped > kept.dropped;
+    const marker = within.dropped && {
+      ...grant,
+      no: within.last + 1,
+      level: "warn" as const,
+      agoMs: 0,
+      ...droppedLine(within.dropped),
+    };
+    const written = marker && isMore ? [...within.lines, marker] : within.lines;
+    if (written.length === 0) return { isRefused: false };
+    const refused = await store.logs.append({ holder: held.holder, lines: written });
+    return { isRefused: refused.length > 0 };
   }
 
   // ── ending ─────────────────────────────────────────────────────────────────────────────────────
@@ -251,19 +326,19 @@ export class Remote {
   async #end(
     grant: Grant,
     ending: Ending,
-    told: { readonly result: string | null; readonly error: StoredError | null },
+    report: { readonly result: string | null; readonly error: StoredError | null },
   ): Promise<void> {
     const store = await this.#store();
-    const held = isUuid(grant.id) ? await store.heldRun(grant) : null;
+    const held = isUuid(grant.id) ? await store.claims.held(grant) : null;
     const [run] = held?.claim.runs ?? [];
     // Already ended under this fence: a repeated call succeeds, another end is refused.
-    if (!held || !run) return this.#requireEnded(store, grant, { ending, result: told.result });
+    if (!held || !run) return this.#requireEnded(store, grant, { ending, result: report.result });
     const { claim, heldMs: ranMs, isCancelRequested } = held;
-    const chance = () => this.#ports.chance.next();
-    const transition = transitionOf({ run, claim, isCancelRequested }, ending, chance);
-    const settlement = settlementOf({ held: { run, claim }, report: told, transition, ranMs });
+    const random = () => this.#ports.random.next();
+    const transition = transitionOf({ run, claim, isCancelRequested }, ending, random);
+    const settlement = settlementOf({ held: { run, claim }, report: report, transition, ranMs });
     const settle = () =>
-      store.exchange({
+      store.claims.exchange({
         holder: held.holder,
         token: this.#ports.ids.unique(),
         settlements: [settlement],
@@ -271,24 +346,25 @@ export class Remote {
         wantsSuspect: false,
         jobs: [],
         queues: null,
-        chance: chance(),
+        random: random(),
       });
     const verb = ending.kind === "completed" ? "complete" : "fail";
     const facts = { verb, run: run.id, job: claim.job, trace: run.trace } as const;
     const { stale } = await (this.#tracing ? this.#tracing.ending(facts, settle) : settle());
-    // Taken over or ended otherwise between the look and the write; the same call sent twice is not stale.
-    if (stale.length > 0) return this.#requireEnded(store, grant, { ending, result: told.result });
+    // The run was reclaimed or ended differently after the read. A repeat of the same call is not stale.
+    if (stale.length > 0)
+      return this.#requireEnded(store, grant, { ending, result: report.result });
     this.#onSettled([settlement]);
     emitEnding({
       attempt: { claim, run },
-      report: { ending, ...told },
+      report: { ending, ...report },
       transition,
       ranMs,
       emit: this.#emit,
       listens: this.#listens,
       meter: this.#meter,
     });
-    await callRemoteHooks(this.#hooks, { claim, run, ending, transition, ...told });
+    await callRemoteHooks(this.#hooks, { claim, run, ending, transition, ...report });
   }
 
   async #requireEnded(
@@ -296,25 +372,37 @@ export class Remote {
     { id, fence }: Grant,
     { ending: { kind }, result }: { readonly ending: Ending; readonly result: string | null },
   ): Promise<void> {
-    const attempts = isUuid(id) ? await store.attempts(id) : [];
+    const attempts = isUuid(id) ? await store.runs.attempts(id) : [];
     const ended = attempts.find((attempt) => attempt.fence === fence);
-    // A run that was told to stop is cancelled by its failure, or by being handed back. One that was
-    // taken away ended without it.
+    // A run with a requested cancel is cancelled when it fails or is handed back. A reclaimed run ended without
+    // its worker.
     const ends: readonly (string | undefined)[] =
       kind === "completed" ? [kind] : [kind, "cancelled"];
-    const isAsTold = ended && ends.includes(ended.end) && !isTakenAway(ended.error);
-    if (!isAsTold) throw new LeaseLostError(id, fence);
+    const isSameEnd = ended && ends.includes(ended.end) && !isTakenAway(ended.error);
+    if (!isSameEnd) throw new LeaseLostError(id, fence);
     if (kind !== "completed") return;
-    const stored = await store.run(id);
+    const stored = await store.runs.get(id);
     if (stored && !isSameResult(result, stored.result)) throw new ResultConflictError(id, fence);
   }
 }
 
+/** Every run shows its items by outcome, so a worker that makes up outcomes without end would fill every list. */
+function requireFewOutcomes(chosen: ReadonlySet<string>, run: RunRecord | null): void {
+  const known = Object.keys(run?.items ?? {}).filter(isChosenOutcome);
+  if (new Set([...known, ...chosen]).size <= OUTCOMES_MAX) return;
+  const message = `a run has at most ${OUTCOMES_MAX} outcomes besides "ok" and "failed"`;
+  throw new ConfigurationError([{ field: "items", message }]);
+}
+
 /** Whether the run was claimed with this caller's credential, by the worker that it names, within its limits. */
-function isClaimer({ claim, instance, remoteBy }: HeldRun<Claim>, caller: RemoteCaller): boolean {
-  const { by, jobs, queues } = caller;
-  if (remoteBy !== by || (caller.instance ?? instance) !== instance) return false;
-  return (
-    (jobs ?? [claim.job]).includes(claim.job) && (queues ?? [claim.queue]).includes(claim.queue)
-  );
+function isClaimer({ claim, instance, remoteBy }: HeldRun, caller: RemoteCaller): boolean {
+  if (remoteBy !== caller.by || (caller.instance ?? instance) !== instance) return false;
+  return isWithin(claim, caller);
+}
+
+function isWithin(
+  { job, queue }: Pick<RunRecord, "job" | "queue">,
+  { jobs = [job], queues = [queue] }: RemoteCaller,
+): boolean {
+  return jobs.includes(job) && queues.includes(queue);
 }

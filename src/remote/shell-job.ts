@@ -1,6 +1,5 @@
-// The job `shell`: runs one of the programs that the configuration lists. Its lines are kept with the run;
-// an exit code other than 0 is a failure. What starts programs is loaded when the first one starts: a
-// process that never does, or cannot, is not asked to have it.
+// Executes the job `shell`: runs one of the configured programs. Its output is kept with the run; an exit code other than 0
+// is a failure. The module that starts programs is loaded on first use, so that runtimes without it can run the rest.
 
 import type { JobOptions } from "../runs/rules/job.js";
 import { PermanentError } from "../shared/errors.js";
@@ -12,8 +11,8 @@ import { type BuiltInJobs, chosenInput, nameOf, type ShellCommand } from "./buil
 type Input = { readonly command: string };
 type Result = { readonly exitCode: 0; readonly durationMs: number; readonly output: string };
 
-const LINES_IN_ANSWER = 20;
-/** Less than the time that a run has between being told to stop and being given up. */
+const LINES_IN_RESULT = 20;
+/** Shorter than the grace of a stopped run before its attempt is given up. */
 const GRACE_MS = 4_000;
 const WHY_NOT_STARTED: Record<string, string> = {
   ENOENT: "there is no such program or folder",
@@ -24,13 +23,13 @@ export function shellJob({ commands, job }: NonNullable<BuiltInJobs["shell"]>): 
   readonly run: (input: Input, ctx: RunContext) => Promise<Result>;
 } {
   return {
-    // A program is not known to be harmless when it is repeated: its owner says so by `retry`.
+    // Repeating a program may do harm: its owner opts in with `retry`.
     retry: { attempts: 1 },
     onLost: "fail",
     ...job,
     input: chosenInput<Input>({ command: nameOf("commands", [...commands.keys()]) }),
     run({ command }, ctx) {
-      // The input was checked against this very list.
+      // The input was checked against this list.
       return perform(commands.get(command) as ShellCommand, ctx);
     },
   };
@@ -38,7 +37,7 @@ export function shellJob({ commands, job }: NonNullable<BuiltInJobs["shell"]>): 
 
 async function perform(command: ShellCommand, ctx: RunContext): Promise<Result> {
   const { runProgram } = await import("../shared/adapters/child-process.js");
-  const last = new LastLines(LINES_IN_ANSWER);
+  const last = new LastLines(LINES_IN_RESULT);
   const lines = { stdout: new OutputLines(), stderr: new OutputLines() };
   const keep = (stream: keyof typeof lines, text: readonly string[]) => {
     for (const line of text) {
@@ -72,7 +71,7 @@ async function perform(command: ShellCommand, ctx: RunContext): Promise<Result> 
   });
 }
 
-/** What programs need to run at all: where programs and files are, who runs them, in which language and zone. */
+/** The variables that programs need: paths, user, language and time zone. */
 const ENVIRONMENT: ReadonlySet<string> = new Set([
   ...["PATH", "HOME", "USER", "LOGNAME", "SHELL", "PWD", "TERM", "TZ", "LANG", "LANGUAGE"],
   ...["TMPDIR", "TEMP", "TMP"],
@@ -80,7 +79,7 @@ const ENVIRONMENT: ReadonlySet<string> = new Set([
   ...["SYSTEMROOT", "SYSTEMDRIVE", "WINDIR", "COMSPEC", "PATHEXT", "USERPROFILE", "APPDATA"],
 ]);
 
-/** The rest of this process's environment holds the secrets of the application, which no program of a list needs. */
+/** Other variables of this process may hold secrets of the application, and are not passed on. */
 function environmentFor(
   { env, inheritEnv }: ShellCommand,
   own: NodeJS.ProcessEnv,
@@ -104,12 +103,12 @@ function wordsFor(end: {
     : `The program was ended by ${end.signal}.`;
 }
 
-/** Of no class that the library knows: retried, where the job has attempts left. */
+/** Has no known class, so it is retried while attempts are left. */
 class ProgramError extends Error {
   override readonly name = "ProgramError";
   readonly code: string;
-  constructor(message: string, told: { readonly code: string; readonly output: string }) {
-    super(told.output === "" ? message : `${message}\n${told.output}`);
-    this.code = told.code;
+  constructor(message: string, end: { readonly code: string; readonly output: string }) {
+    super(end.output === "" ? message : `${message}\n${end.output}`);
+    this.code = end.code;
   }
 }

@@ -1,16 +1,15 @@
-// What was sent to a service elsewhere and what came back, for each time that a run was dispatched: from the
-// answer to the line that is kept with the run, and from those lines to what users see. Pure. Secrets are
-// taken out before anything is kept: of the address its query, of the answer what is named as one.
+// Logs each dispatch of a run, and converts the log lines for users: what was sent to a remote service, and its response.
+// Pure. Secrets are removed before anything is stored: the query of the address, and named secrets in the response.
 
-import type { DispatchAnswer } from "../remote/dispatch/dispatcher.js";
+import type { DispatchResult } from "../remote/dispatch/dispatcher.js";
 import { encodeResult } from "../shared/json.js";
 import { redactBody } from "../shared/redact.js";
+import { isTakenAway } from "../store/leases.js";
 import type { LogRecord, ReplyLine } from "../store/logs.js";
-import { isTakenAway } from "../store/record.js";
-import type { AttemptRecord } from "../store/store.js";
+import type { AttemptRecord } from "../store/runs.js";
 import { keptMessage } from "./rules/run-logs.js";
 
-/** How much of an answer is kept. */
+/** How much of a response is stored. */
 const TEXT_LENGTH_MAX = 300;
 const URL_LENGTH_MAX = 500;
 
@@ -26,17 +25,17 @@ export type RunExchange = {
   /** Without its query. */
   readonly url: string;
   /**
-   * "completed" and "failed" were answered at once; "accepted" goes on elsewhere and calls back; "unknown"
-   * may have been received; "not_delivered" certainly was not.
+   * "completed" and "failed" ended with the response; "accepted" continues remotely and calls back; "unknown" may have
+   * been received; "not_delivered" certainly was not.
    */
-  readonly outcome: DispatchAnswer["kind"];
-  /** Null where no answer came. */
+  readonly outcome: DispatchResult["kind"];
+  /** Null if there was no response. */
   readonly status: number | null;
-  /** How the answer began, without secrets. */
+  /** The beginning of the response, without secrets. */
   readonly answer: string | null;
-  /** Why there was no good answer, where the status does not tell. */
+  /** Why there was no good response, if the status does not say it. */
   readonly error: string | null;
-  /** The call by which whoever received it ended the attempt. */
+  /** The callback by which the remote service ended the attempt. */
   readonly callback: {
     readonly verb: "complete" | "fail" | "release";
     readonly at: Date;
@@ -48,23 +47,23 @@ type Kept = Pick<
   "durationMs" | "method" | "target" | "url" | "outcome" | "status" | "answer" | "error"
 >;
 
-/** The line that is kept of one request and its answer. */
+/** The log line of one request and its response. */
 export function replyLine(params: {
   readonly grant: { readonly id: string; readonly fence: number; readonly attempt: number };
   readonly target: string;
   readonly url: string;
-  readonly answer: DispatchAnswer;
+  readonly result: DispatchResult;
   readonly durationMs: number;
 }): ReplyLine {
-  const { grant, target, url, answer } = params;
+  const { grant, target, url, result } = params;
   const durationMs = Math.max(0, Math.round(params.durationMs));
   const kept: Kept = {
     method: "POST",
     target,
     url: shownUrl(url),
     durationMs,
-    outcome: answer.kind,
-    ...cameBack(answer),
+    outcome: result.kind,
+    ...responseOf(result),
   };
   const isWell = kept.outcome === "completed" || kept.outcome === "accepted";
   const why = kept.error === null ? "" : `, ${kept.error}`;
@@ -77,16 +76,16 @@ export function replyLine(params: {
   };
 }
 
-function cameBack(answer: DispatchAnswer): Pick<Kept, "status" | "answer" | "error"> {
-  switch (answer.kind) {
+function responseOf(result: DispatchResult): Pick<Kept, "status" | "answer" | "error"> {
+  switch (result.kind) {
     case "completed":
-      return { status: 200, answer: short(answer.result), error: null };
+      return { status: 200, answer: short(result.result), error: null };
     case "accepted":
       return { status: 202, answer: null, error: null };
     case "failed": {
-      const { reply, error } = answer;
+      const { reply, error } = result;
       const { status = null, text = "" } = reply ?? {};
-      // A status of 400 or more is its own reason, and the message would repeat the words that came with it.
+      // A status of 400 or more is its own reason, and the message would repeat the response.
       const isOfStatus = status !== null && status >= 400;
       return {
         status,
@@ -96,11 +95,11 @@ function cameBack(answer: DispatchAnswer): Pick<Kept, "status" | "answer" | "err
     }
     case "unknown":
     case "not_delivered":
-      return { status: null, answer: null, error: short(answer.reason) };
+      return { status: null, answer: null, error: short(result.reason) };
   }
 }
 
-/** Keys of other services are often in the query, and never in what precedes it. */
+/** The query often holds keys of other services; the rest of the address never does. */
 function shownUrl(url: string): string {
   const [address = ""] = url.split("?", 1);
   return address.slice(0, URL_LENGTH_MAX) + (url.includes("?") ? "?…" : "");
@@ -123,8 +122,8 @@ export function toExchanges(
 }
 
 /**
- * A run that was let go ends by a call of whoever has it, or by being taken away. One whose answer never
- * came is also cancelled by the instance that sent it.
+ * An accepted run ends by a callback, or by being reclaimed. One without a response may also be cancelled by the instance
+ * that sent it.
  */
 function callbackOf(
   outcome: RunExchange["outcome"],

@@ -13,9 +13,10 @@ import type { Clock, Ids } from "../shared/ports.js";
 import { gather } from "../shared/problems.js";
 import { requireValid, validateInput } from "../shared/schema.js";
 import { refuseUnknownMembers } from "../shared/suggest.js";
-import type { EnqueueAnswer, NewKey, NewRun, Store, WithinParams } from "../store/store.js";
+import type { EnqueueResult, NewKey, NewRun, WithinParams } from "../store/enqueue.js";
+import type { Store } from "../store/store.js";
 import type { Tracing } from "../telemetry/tracing.js";
-import { flowKeyOf, isLimited } from "../worker/rules/limits.js";
+import { isLimited, limitKeyOf } from "../worker/rules/limits.js";
 import type { JobDefinition } from "./rules/job.js";
 import type { RunId } from "./rules/run.js";
 
@@ -23,18 +24,18 @@ import type { RunId } from "./rules/run.js";
 const WAKE_EVERY_MS = 10;
 
 export type EnqueueOptions = {
-  /** The same key and input is the same run for every caller; with another input it is refused. */
+  /** The same key and input give the same run to every caller; another input is refused. */
   readonly key?: string | undefined;
-  /** How long the key stands for its run: so long, or until the run has ended. @default until the run is pruned */
+  /** How long the key refers to its run: a duration, or until the run has ended. @default until the run is pruned */
   readonly keyFor?: Duration | "live" | undefined;
   /**
-   * What a key that is taken does to its run while that has not begun: nothing, give it this input and
-   * time, or this time alone. Once it has begun, a new run takes over the key. @default "return"
+   * What a repeated key does to its run while that has not begun: nothing, give it this input and time, or only this time.
+   * Once the run has begun, a new run gets the key. @default "return"
    */
   readonly onDuplicate?: OnDuplicate | undefined;
   /**
    * With `delay` and `onDuplicate: "postpone"` or `"replace"`: calls move the run no further than this after it was
-   * enqueued, so that a steady stream of calls cannot put it off for ever. @default no bound
+   * enqueued, so that a steady stream of calls cannot postpone it for ever. @default no bound
    */
   readonly maxWait?: Duration | undefined;
   /** Not before this instant. */
@@ -74,25 +75,25 @@ export async function newRun(params: NewRunParams): Promise<NewRun> {
   return uncheckedRun(params);
 }
 
-/** For many: waiting a turn for each input that no schema checks would take longer than the rest. */
+/** For many inputs: avoids an await for each input without a schema, which would cost more than the rest. */
 export function newRunSoon(params: NewRunParams): NewRun | Promise<NewRun> {
   return params.definition.schema ? newRun(params) : uncheckedRun(params);
 }
 
-/** For callers that cannot wait: a schema that has to wait is refused. */
+/** For synchronous callers: an asynchronous schema is refused. */
 export function newRunNow(params: NewRunParams): NewRun {
   const { schema, name } = params.definition;
   const checked = schema ? schema["~standard"].validate(params.input) : { value: null };
   if (checked instanceof Promise) {
     checked.catch(() => undefined);
-    const message = `the schema of "${name}" answers later; use \`await job.enqueue(input, { tx })\``;
+    const message = `the schema of "${name}" is asynchronous; use \`await job.enqueue(input, { tx })\``;
     throw new ConfigurationError([{ field: "enqueueSync()", message }]);
   }
   requireValid(checked);
   return uncheckedRun(params);
 }
 
-/** Without a look at the input by its schema. */
+/** Builds the run without checking the input by its schema. */
 export function uncheckedRun({ definition, input, options, id }: NewRunParams): NewRun {
   const { key, dueAt, delayMs, tags, queue, priority } = readOptions(options);
   const json = encodeInput(input);
@@ -110,19 +111,19 @@ export function uncheckedRun({ definition, input, options, id }: NewRunParams): 
     queue: queue ?? definition.queue,
     priority: priority ?? definition.priority,
     key: key === null ? null : { ...key, inputHash: inputHash(json) },
-    ...(isLimited(limits) ? { flow: flowKeyOf(limits, json) } : {}),
+    ...(isLimited(limits) ? { flow: limitKeyOf(limits, json) } : {}),
   };
 }
 
-/** Equal inputs have equal hashes, whatever the order of their members. */
+/** Equal inputs have equal hashes, in any order of their members. */
 export function inputHash(inputJson: string): string {
   return createHash("sha256").update(canonicalJson(inputJson)).digest("base64url");
 }
 
-/** A conflict is the caller's mistake; anything else is the run that stands for this call. */
-export function accepted(run: NewRun, answer: EnqueueAnswer): Enqueued {
-  if (!("conflict" in answer)) return answer;
-  throw new KeyConflictError({ job: run.job, key: run.key?.key ?? "", runId: answer.conflict });
+/** Throws on a key conflict; otherwise returns the run of this call. */
+export function accepted(run: NewRun, result: EnqueueResult): Enqueued {
+  if (!("conflict" in result)) return result;
+  throw new KeyConflictError({ job: run.job, key: run.key?.key ?? "", runId: result.conflict });
 }
 
 // ── storing the run ──────────────────────────────────────────────────────────────────────────────
@@ -143,7 +144,7 @@ export type EnqueuerParams = {
 /** Stores the runs that one instance enqueues, under the active trace if there is one. */
 export class Enqueuer {
   readonly #params: EnqueuerParams;
-  readonly #batcher: Batcher<NewRun, EnqueueAnswer>;
+  readonly #batcher: Batcher<NewRun, EnqueueResult>;
   #wokeAtMs = Number.NEGATIVE_INFINITY;
   #isWakePending = false;
 
@@ -160,20 +161,20 @@ export class Enqueuer {
   }
 
   /** Stores one run by itself, or in the caller's transaction. */
-  store(run: NewRun, tx: object | undefined): Promise<EnqueueAnswer> {
+  store(run: NewRun, tx: object | undefined): Promise<EnqueueResult> {
     if (tx === undefined) return this.#one(run);
-    return this.within({ tx, runs: [run] }).then(([answer]) => answer as EnqueueAnswer);
+    return this.within({ tx, runs: [run] }).then(([result]) => result as EnqueueResult);
   }
 
-  async #one(run: NewRun): Promise<EnqueueAnswer> {
+  async #one(run: NewRun): Promise<EnqueueResult> {
     const { opened, tracing } = this.#params;
     await opened("enqueue");
-    if (!tracing) return this.#batcher.one(run);
-    return tracing.enqueue([run], ([traced = run]) => this.#batcher.one(traced));
+    if (!tracing) return this.#batcher.add(run);
+    return tracing.enqueue([run], ([traced = run]) => this.#batcher.add(traced));
   }
 
   /** Stores all runs or none. */
-  async many(runs: readonly NewRun[]): Promise<readonly EnqueueAnswer[]> {
+  async many(runs: readonly NewRun[]): Promise<readonly EnqueueResult[]> {
     const { opened, tracing } = this.#params;
     await opened("enqueueMany");
     if (!tracing) return this.#storeTogether(runs);
@@ -181,25 +182,25 @@ export class Enqueuer {
   }
 
   /** Stores runs in the caller's transaction. */
-  async within({ tx, runs }: WithinParams): Promise<readonly EnqueueAnswer[]> {
+  async within({ tx, runs }: WithinParams): Promise<readonly EnqueueResult[]> {
     const { store, opened, tracing } = this.#params;
     await opened("enqueue");
-    const answers = await (tracing
-      ? tracing.enqueue(runs, (traced) => store.enqueueWithin({ tx, runs: traced }))
-      : store.enqueueWithin({ tx, runs }));
+    const results = await (tracing
+      ? tracing.enqueue(runs, (traced) => store.enqueue.within({ tx, runs: traced }))
+      : store.enqueue.within({ tx, runs }));
     this.#storedWithin();
-    return answers;
+    return results;
   }
 
   /** The same without waiting, on SQLite. */
-  withinSync({ tx, runs }: WithinParams): readonly EnqueueAnswer[] {
+  withinSync({ tx, runs }: WithinParams): readonly EnqueueResult[] {
     const { store, isOpenFor, tracing } = this.#params;
     if (!isOpenFor("enqueueSync")) throw notOpen();
-    const answers = tracing
-      ? tracing.enqueueSync(runs, (traced) => store.enqueueWithinSync({ tx, runs: traced }))
-      : store.enqueueWithinSync({ tx, runs });
+    const results = tracing
+      ? tracing.enqueueSync(runs, (traced) => store.enqueue.withinSync({ tx, runs: traced }))
+      : store.enqueue.withinSync({ tx, runs });
     this.#storedWithin();
-    return answers;
+    return results;
   }
 
   /**
@@ -210,16 +211,16 @@ export class Enqueuer {
     if (this.#params.store.engine === "sqlite") this.#params.onStored({ dueInMs: 0 });
   }
 
-  async #storeTogether(runs: readonly NewRun[]): Promise<readonly EnqueueAnswer[]> {
+  async #storeTogether(runs: readonly NewRun[]): Promise<readonly EnqueueResult[]> {
     return runs.length === 0 ? [] : this.#storeAll(runs, { isAtomic: true });
   }
 
   async #storeAll(
     runs: readonly NewRun[],
     { isAtomic }: { readonly isAtomic: boolean },
-  ): Promise<readonly EnqueueAnswer[]> {
+  ): Promise<readonly EnqueueResult[]> {
     const { store, clock, onStored } = this.#params;
-    const stored = await store.enqueue({ runs, isAtomic, tellsOthers: this.#mayWakeOthers() });
+    const stored = await store.enqueue.runs({ runs, isAtomic, wakesOthers: this.#mayWakeOthers() });
     onStored(wakeHintOf(runs, clock.wallMs()));
     return stored;
   }
@@ -249,9 +250,9 @@ function notOpen(): ConfigurationError {
   return new ConfigurationError([{ field: "enqueueSync()", message }]);
 }
 
-/** Tells the workers of this process which jobs got runs, and when the first of them is due. */
+/** The wake hint for local workers: the jobs with new runs, and when the first is due. */
 export type WakeHint = {
-  /** Until the first of them is due; zero or less: now. */
+  /** Time until the first run is due; zero or less: now. */
   readonly dueInMs: number;
   /** Left out: runs of any job. */
   readonly jobs?: readonly string[];

@@ -1,4 +1,4 @@
-// What `holdfast.job(…)` is given: the options of a job, what surrounds it, and its handler.
+// Types the options of `holdfast.job(…)`: the options of a job, its hooks, and its handler.
 
 import type { InferInput, InferOutput, StandardSchema } from "../shared/schema.js";
 import type { RunContext } from "../worker/handler/context.js";
@@ -10,7 +10,7 @@ type JobHookOptions = Omit<JobOptions, "input"> & AroundOptions;
 /** Options of a job whose input is checked by a schema. */
 export type SchemaJobOptions<Schema extends StandardSchema, Result> = JobHookOptions & {
   readonly input: Schema & WithoutDate<InferInput<Schema>>;
-  /** Left out: the job is enqueued here and executed elsewhere. */
+  /** Left out: the job is enqueued here and executed by another process. */
   readonly run?:
     | ((input: InferOutput<Schema>, ctx: RunContext) => Result | Promise<Result>)
     | undefined;
@@ -27,7 +27,7 @@ export type PlainJobOptions<Input, Result> = JobHookOptions & {
 /** How far into an input's type the compiler looks for a Date. */
 type DepthMax = 6;
 
-/** True, or true and false, where a value of this type can have a Date in it. */
+/** True, or true and false, if a value of this type can contain a Date. */
 type HoldsDate<T, Depth extends 0[] = []> = unknown extends T
   ? false
   : Depth["length"] extends DepthMax

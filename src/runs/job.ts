@@ -4,7 +4,8 @@
 import { writeDuration } from "../shared/duration.js";
 import { BatchRefusedError, ConfigurationError } from "../shared/errors.js";
 import type { InferInput, StandardSchema } from "../shared/schema.js";
-import type { EnqueueAnswer, JobAnnouncement, NewRun } from "../store/store.js";
+import type { EnqueueResult, NewRun } from "../store/enqueue.js";
+import type { JobAnnouncement } from "../store/jobs.js";
 import {
   accepted,
   type Enqueued,
@@ -49,11 +50,11 @@ export class Job<Input, Result = unknown> {
     const definition = this.#definition;
     const tx = requireTx(options);
     const run = newRunNow({ definition, input, options, id: this.#enqueuer.newId() });
-    const [answer] = this.#enqueuer.withinSync({ tx, runs: [run] });
-    return accepted(run, answer as EnqueueAnswer);
+    const [result] = this.#enqueuer.withinSync({ tx, runs: [run] });
+    return accepted(run, result as EnqueueResult);
   }
 
-  /** Stores all runs or none; answers in the order of the inputs. */
+  /** Stores all runs or none; returns them in the order of the inputs. */
   async enqueueMany(
     inputs: readonly Input[],
     options: EnqueueOptions | ((input: Input, index: number) => EnqueueOptions) = {},
@@ -81,12 +82,12 @@ export class Job<Input, Result = unknown> {
       }
     }
     const tx = oneTx(txs);
-    const answers = await (tx === undefined
+    const results = await (tx === undefined
       ? this.#enqueuer.many(runs)
       : this.#enqueuer.within({ tx, runs }));
     return runs.map((run, index) => {
       try {
-        return accepted(run, answers[index] as EnqueueAnswer);
+        return accepted(run, results[index] as EnqueueResult);
       } catch (error) {
         throw new BatchRefusedError(index, error);
       }
@@ -102,7 +103,7 @@ function requireTx({ tx }: EnqueueOptions): object {
   throw new ConfigurationError([{ field: "enqueueSync().tx", message }]);
 }
 
-/** A batch is all or none, so all of it goes into one transaction. */
+/** A batch is all or none, so it needs one transaction. */
 function oneTx(txs: ReadonlySet<object | undefined>): object | undefined {
   const [tx, ...others] = txs;
   if (others.length === 0) return tx;
@@ -130,7 +131,7 @@ export type AnnouncedJob = {
     };
     readonly onLost: OnLost;
   };
-  /** What an input looks like, as JSON Schema; null where nobody could tell. */
+  /** The JSON Schema of the input; null if the schema library cannot export it. */
   readonly inputSchema: unknown;
 };
 

@@ -1,11 +1,22 @@
-// Why a pending run does not begin, in values for programs and in words for whoever is on call.
+// Says why a pending run does not begin: as values for programs, and in words for people.
 
-import { formatDuration } from "../shared/duration-text.js";
-import type { Waiting } from "../store/limits.js";
-import { shownFlowKey } from "../worker/rules/limits.js";
+import { formatDuration } from "../shared/duration.js";
+import type { PendingReason } from "../store/pending-reason.js";
+import { shownLimitKey } from "../worker/rules/limits.js";
+import type { RunId } from "./rules/run.js";
 
-/** What keeps a pending run. A `key` of null is the whole job. */
+/** The reason why a run is pending. A `key` of null is the whole job. */
 export type WaitingFor =
+  /** It sleeps: the wait that ends first. `until` is null where no time ends it. */
+  | {
+      readonly reason: "sleep" | "signal" | "run";
+      readonly since: Date;
+      readonly until: Date | null;
+      readonly signal: string | null;
+      readonly key: string | null;
+      /** The run that it has called. */
+      readonly run: RunId | null;
+    }
   | { readonly reason: "time"; readonly until: Date }
   | { readonly reason: "schedule" }
   /** Everything is paused. */
@@ -34,32 +45,44 @@ export type WaitingFor =
       readonly until: Date;
       readonly ahead: number;
     }
-  /** Nothing but a live instance that knows the job and has room; so many instances know it. */
+  /** Not blocked; runs when a worker for this job has a free slot. So many live instances execute the job. */
   | { readonly reason: "worker"; readonly instances: number };
 
-export function toWaitingFor(waiting: Waiting | null): WaitingFor | null {
+export function toWaitingFor(waiting: PendingReason | null): WaitingFor | null {
   switch (waiting?.reason) {
     case undefined:
       return null;
+    case "sleep":
+    case "signal":
+    case "run": {
+      const until = waiting.until === null ? null : new Date(waiting.until);
+      return { ...waiting, since: new Date(waiting.since), until };
+    }
     case "time":
       return { ...waiting, until: new Date(waiting.until) };
     case "paused":
     case "paused_queue":
       return { ...waiting, since: new Date(waiting.since) };
     case "concurrency":
-      return { ...waiting, key: shownFlowKey(waiting.key) };
+      return { ...waiting, key: shownLimitKey(waiting.key) };
     case "rate":
-      return { ...waiting, key: shownFlowKey(waiting.key), until: new Date(waiting.until) };
+      return { ...waiting, key: shownLimitKey(waiting.key), until: new Date(waiting.until) };
     default:
       return waiting;
   }
 }
 
-/** One line that answers "why does it not start?". */
+/** One line, to follow "waits". */
 export function waitingText(waiting: WaitingFor): string {
   switch (waiting.reason) {
     case "time":
-      return `for its time, ${waiting.until.toISOString()}`;
+      return `for its due time, ${waiting.until.toISOString()}`;
+    case "sleep":
+      return `in a sleep${untilText(waiting)}`;
+    case "signal":
+      return `for the signal ${waiting.signal} with the key ${waiting.key}${untilText(waiting)}`;
+    case "run":
+      return `for the run ${waiting.run} that it called${untilText(waiting)}`;
     case "schedule":
       return "for an earlier run of its schedule to end";
     case "paused": {
@@ -76,9 +99,20 @@ export function waitingText(waiting: WaitingFor): string {
       return `for the limit of ${waiting.limit} in ${formatDuration(waiting.perMs)} ${keyText(waiting.key)}, the next at ${waiting.until.toISOString()}${aheadText(waiting.ahead)}`;
     case "worker":
       return waiting.instances === 0
-        ? "for an instance that knows its job: none is live"
-        : `for a free place in one of ${waiting.instances} instances that know its job`;
+        ? "for a worker: no live instance executes this job"
+        : `for a free slot in one of ${waiting.instances} instances that execute this job`;
   }
+}
+
+function untilText({
+  since,
+  until,
+}: {
+  readonly since: Date;
+  readonly until: Date | null;
+}): string {
+  const end = until === null ? "" : `, until ${until.toISOString()}`;
+  return `, since ${since.toISOString()}${end}`;
 }
 
 function keyText(key: unknown): string {

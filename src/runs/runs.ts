@@ -1,21 +1,24 @@
-// `holdfast.runs`: looking at runs, and an operator's few verbs on them.
+// Gives users `holdfast.runs`: reads runs, and cancels, retries, deletes and awaits them. This folder stores requests for
+// work; it must never execute one.
 
 import { type Actor, type AuditEntry, auditEntry } from "../operations/rules/audit.js";
 import { reviveUnderSchedule } from "../schedules/trigger.js";
 import type { ScheduleUpdater } from "../schedules/updater.js";
 import { type Duration, durationMs } from "../shared/duration.js";
 import { ConfigurationError, RunAmbiguousError, RunNotFoundError } from "../shared/errors.js";
-import { firstIdAt, idFragment, isUuid } from "../shared/id.js";
+import { findId, firstIdAt, isUuid } from "../shared/id.js";
 import { requireName } from "../shared/names.js";
 import { instantMs } from "../shared/options.js";
 import { CURSOR_PROBLEM, limitProblems, PAGE_DEFAULT } from "../shared/paging.js";
 import type { Ports } from "../shared/ports.js";
 import { refuseUnknownMembers } from "../shared/suggest.js";
 import type { BatchRecord, ChildFilter } from "../store/batches.js";
-import type { CancelAnswer, RetryAnswer, RunFilter, Store } from "../store/store.js";
+import type { CancelResult, RetryResult, RunFilter } from "../store/runs.js";
+import type { Store } from "../store/store.js";
 import { type RunExchange, toExchanges } from "./dispatch-log.js";
 import { toWaitingFor } from "./pending-reason.js";
 import { MODES, type Mode, RUN_STATUSES, type RunId, type RunStatus } from "./rules/run.js";
+import { type RunStepOptions, type RunStepPage, stepPage } from "./step-view.js";
 import {
   type ItemListOptions,
   type ItemPage,
@@ -35,11 +38,8 @@ import {
 } from "./view.js";
 import type { Waiter } from "./waiter.js";
 
-/** Not an id of any run: options are checked also where there is none. */
+/** Not the id of any run: lets options be checked without a run. */
 const NO_RUN = "00000000-0000-0000-0000-000000000000";
-
-/** How many runs an ambiguous fragment names. */
-const CANDIDATES_MAX = 10;
 
 export class Runs {
   readonly #store: () => Promise<Store>;
@@ -55,7 +55,7 @@ export class Runs {
     readonly waiter: Waiter;
     readonly ports: Ports;
     readonly updater: ScheduleUpdater;
-    /** A run that was cancelled or revived may free another one, or be due itself. */
+    /** A cancelled or revived run may unblock another one, or be due itself. */
     readonly onChanged: () => void;
   }) {
     this.#store = params.store;
@@ -67,16 +67,16 @@ export class Runs {
   }
 
   #audit(verb: string, id: RunId, change?: string): AuditEntry {
-    const words = change === undefined ? {} : { change };
-    return auditEntry(this.#actor, { verb, noun: "run", name: id, ...words });
+    const detail = change === undefined ? {} : { change };
+    return auditEntry(this.#actor, { verb, noun: "run", name: id, ...detail });
   }
 
-  /** One run, with why it does not begin where it waits; null: there is none. */
+  /** One run, with the reason if it is pending; null: there is none. */
   async get(id: RunId): Promise<RunDetails | null> {
     const run = await this.#find(id);
     if (!run) return null;
     const store = await this.#store();
-    const waiting = run.status === "pending" ? await store.waitingFor(run.id) : null;
+    const waiting = run.status === "pending" ? await store.runs.pendingReason(run.id) : null;
     return { ...run, waitingFor: toWaitingFor(waiting) };
   }
 
@@ -84,8 +84,11 @@ export class Runs {
     const known = await this.#idOf(id);
     if (known === null) return null;
     const store = await this.#store();
-    const [record, [told]] = await Promise.all([store.run(known), store.progressOf([known])]);
-    return record ? toRun(record, told ? toProgress(told) : null) : null;
+    const [record, [progress]] = await Promise.all([
+      store.runs.get(known),
+      store.progress.of([known]),
+    ]);
+    return record ? toRun(record, progress ? toProgress(progress) : null) : null;
   }
 
   /** Newest first. */
@@ -93,27 +96,27 @@ export class Runs {
     const filter = readRunFilter(options);
     const { limit } = filter;
     const store = await this.#store();
-    return runPage(store, await store.runs({ ...filter, limit: limit + 1 }), limit);
+    return runPage(store, await store.runs.list({ ...filter, limit: limit + 1 }), limit);
   }
 
-  /** The runs that this one made, newest first; what comes after a batch is named by its batch. */
+  /** The runs that this one made, newest first; the run after a batch is named by its batch. */
   async children(id: RunId, options: ChildListOptions = {}): Promise<RunPage> {
     const known = await this.#idOf(id);
     const filter = readChildFilter(known ?? NO_RUN, options);
     if (known === null) return { runs: [], nextCursor: null };
     const { limit } = filter;
     const store = await this.#store();
-    return runPage(store, await store.children({ ...filter, limit: limit + 1 }), limit);
+    return runPage(store, await store.batches.children({ ...filter, limit: limit + 1 }), limit);
   }
 
   /** The batches that this run made, in their order. */
   async batches(id: RunId): Promise<readonly Batch[]> {
     const known = await this.#idOf(id);
     if (known === null) return [];
-    return (await (await this.#store()).batches(known)).map(toBatch);
+    return (await (await this.#store()).batches.list(known)).map(toBatch);
   }
 
-  /** One attempt more for every failed child; answers how many there were. */
+  /** Grants one more attempt to every failed child; returns their number. */
   async retryFailed(
     id: RunId,
     options: { readonly batch?: string } = {},
@@ -122,8 +125,8 @@ export class Runs {
     if (known === null) return { retried: 0 };
     const store = await this.#store();
     const { batch } = options;
-    const words = batch === undefined ? undefined : `batch ${batch}`;
-    const audit = this.#audit("retry_failed", known, words);
+    const change = batch === undefined ? undefined : `batch ${batch}`;
+    const audit = this.#audit("retry_failed", known, change);
     const retried = await retryFailedChildren(store, known, options, audit);
     if (retried > 0) {
       store.wake();
@@ -132,20 +135,20 @@ export class Runs {
     return { retried };
   }
 
-  /** Every attempt so far, the first one first. */
+  /** Every attempt so far, oldest first. */
   async attempts(id: RunId): Promise<readonly RunAttempt[]> {
     const known = await this.#idOf(id);
     if (known === null) return [];
-    return (await (await this.#store()).attempts(known)).map(toAttempt);
+    return (await (await this.#store()).runs.attempts(known)).map(toAttempt);
   }
 
-  /** Every time that it was sent to a service elsewhere, with what came back; the first one first. */
+  /** Every dispatch of this run to a remote service with its response, oldest first. */
   async exchanges(id: RunId): Promise<readonly RunExchange[]> {
     const known = await this.#idOf(id);
     if (known === null) return [];
     const store = await this.#store();
-    const replies = await store.replies(known);
-    return replies.length === 0 ? [] : toExchanges(replies, await store.attempts(known));
+    const replies = await store.logs.replies(known);
+    return replies.length === 0 ? [] : toExchanges(replies, await store.runs.attempts(known));
   }
 
   /** Its items, by key or the slowest first. */
@@ -153,53 +156,79 @@ export class Runs {
     return itemPage(await this.#store(), (await this.#idOf(id)) ?? NO_RUN, options);
   }
 
-  /** The log lines that were kept with it, the oldest first, over all attempts. */
+  /** Its steps and waits: finished ones in the order in which they were recorded, then the open ones. */
+  async steps(id: RunId, options: RunStepOptions = {}): Promise<RunStepPage> {
+    return stepPage(await this.#store(), (await this.#idOf(id)) ?? NO_RUN, options);
+  }
+
+  /** Its kept log lines of all attempts, oldest first. */
   async logs(id: RunId, options: RunLogOptions = {}): Promise<RunLogPage> {
     const { after, limit } = readLogOptions(options);
     const known = await this.#idOf(id);
-    if (known === null) return toLogPage([], null);
-    const records = await (await this.#store()).logs({ id: known, after, limit });
-    return toLogPage(records, options.after ?? null);
+    if (known === null) return toLogPage([], { after: null, limit });
+    const records = await (await this.#store()).logs.list({ id: known, after, limit });
+    return toLogPage(records, { after: options.after ?? null, limit });
   }
 
-  /** A pending run at once; a running one is told to stop and is cancelled when it does. */
-  async cancel(id: RunId): Promise<CancelAnswer> {
+  /** Cancels a pending run at once; a running one gets the signal to stop, and is cancelled when it ends. */
+  async cancel(id: RunId): Promise<CancelResult> {
     const known = await this.#idOf(id);
     if (known === null) return "not_found";
     const store = await this.#store();
-    const chance = this.#ports.chance.next();
-    const answer = await store.cancel({ id: known, chance, audit: this.#audit("cancel", known) });
+    const random = this.#ports.random.next();
+    const result = await store.runs.cancel({
+      id: known,
+      random,
+      audit: this.#audit("cancel", known),
+    });
     this.#onChanged();
-    return answer;
+    return result;
   }
 
-  /** One attempt more for a failed or cancelled run. */
-  async retry(id: RunId): Promise<RetryAnswer> {
+  /**
+   * Grants one more attempt to a failed or cancelled run. Its finished steps stay, and failed runs that it called get one
+   * more attempt too. With `fromStep` that step and all recorded after it are forgotten and done again; items stay.
+   */
+  async retry(id: RunId, options: RetryRunOptions = {}): Promise<RetryResult> {
+    const fromStep = readRetryRun(options);
     const known = await this.#idOf(id);
     if (known === null) return "not_found";
     const store = await this.#store();
-    const run = await store.run(known);
-    const audit = this.#audit("retry", known);
+    const run = await store.runs.get(known);
+    const audit = this.#audit("retry", known, fromStep === null ? undefined : `from ${fromStep}`);
+    if (run?.status === "failed" || run?.status === "cancelled")
+      await this.#reopen(store, known, fromStep);
     const schedule = run?.schedule ?? null;
-    const answer =
+    const result =
       run === null || schedule === null
-        ? await store.retry({ id: known, audit })
+        ? await store.runs.retry({ id: known, audit })
         : await reviveUnderSchedule({ store, run, schedule, updater: this.#updater, audit });
-    if (answer === "pending") {
+    if (result === "pending") {
       store.wake();
       this.#onChanged();
     }
-    return answer;
+    return result;
+  }
+
+  /** Prepares the steps of a run for its retry. A second call after a failure does what is left. */
+  async #reopen(store: Store, id: RunId, fromStep: string | null): Promise<void> {
+    const children = await store.steps.reopen({ id, fromStep });
+    if (children === null) throw unknownStep(fromStep as string);
+    const random = this.#ports.random.next();
+    for (const child of children) {
+      if (fromStep === null) await store.runs.retry({ id: child });
+      else await store.runs.cancel({ id: child, random });
+    }
   }
 
   /** Removes a run that has ended, with its history. */
   async delete(id: RunId): Promise<"removed" | "not_terminal" | "not_found"> {
     const known = await this.#idOf(id);
     if (known === null) return "not_found";
-    return (await this.#store()).remove({ id: known, audit: this.#audit("delete", known) });
+    return (await this.#store()).runs.remove({ id: known, audit: this.#audit("delete", known) });
   }
 
-  /** Resolves with the run once it has ended, also when it failed. */
+  /** Resolves with the run once it has ended, even if it failed. */
   async wait(
     id: RunId,
     options: { readonly timeout?: Duration; readonly signal?: AbortSignal } = {},
@@ -216,29 +245,40 @@ export class Runs {
   }
 
   /**
-   * The id as it is stored: given whole, or by six characters or more of its beginning or its end. Null: it can be the id of no
-   * run, or there is none. Throws where several begin or end like this.
+   * The stored id for a full id, or for six or more characters of its beginning or end. Null: there is no such run. Throws
+   * if several match.
    */
-  async #idOf(id: RunId): Promise<RunId | null> {
-    if (isUuid(id)) return id.toLowerCase();
-    const digits = idFragment(id);
-    if (digits === null) return null;
-    const store = await this.#store();
-    const found = await store.runsLike({ digits, limit: CANDIDATES_MAX + 1 });
-    if (found.length > 1)
-      throw new RunAmbiguousError(
-        id,
-        found.slice(0, CANDIDATES_MAX),
-        found.length > CANDIDATES_MAX,
-      );
-    return found[0] ?? null;
+  #idOf(id: RunId): Promise<RunId | null> {
+    return findId(id, {
+      withDigits: async (asked) => (await this.#store()).runs.withDigits(asked),
+      ambiguous: (candidates, hasMore) => new RunAmbiguousError(id, candidates, hasMore),
+    });
   }
+}
+
+export type RetryRunOptions = {
+  /** The name of a finished step: it and all recorded after it are done again. @default every finished step stays */
+  readonly fromStep?: string | undefined;
+};
+
+function readRetryRun(options: RetryRunOptions): string | null {
+  const problems = refuseUnknownMembers(options, ["fromStep"], "runs.retry()");
+  if (problems.length > 0) throw new ConfigurationError(problems);
+  const { fromStep } = options;
+  return fromStep === undefined ? null : requireName(fromStep, "runs.retry().fromStep");
+}
+
+function unknownStep(name: string): ConfigurationError {
+  const message = `must be the name of a step or wait that has ended, but the run has none named "${name}"`;
+  return new ConfigurationError([{ field: "runs.retry().fromStep", message }]);
 }
 
 // ── the options of runs.list ─────────────────────────────────────────────────────────────────────
 
 export type RunListOptions = {
   readonly status?: RunStatus | undefined;
+  /** Only runs that are suspended: they sleep, or wait for a signal or for a run that they called. */
+  readonly waiting?: boolean | undefined;
   readonly job?: string | undefined;
   /** The name of the schedule that made them. */
   readonly schedule?: string | undefined;
@@ -257,13 +297,32 @@ export type RunListOptions = {
 };
 
 const MEMBERS = [
-  ...["status", "job", "schedule", "mode", "tag", "text", "from", "to", "limit", "cursor"],
+  ...[
+    "status",
+    "waiting",
+    "job",
+    "schedule",
+    "mode",
+    "tag",
+    "text",
+    "from",
+    "to",
+    "limit",
+    "cursor",
+  ],
 ];
 
-/** Throws what is wrong with the options, all of it at once. */
+/** Throws one error that names every wrong option. */
 function readRunFilter(options: RunListOptions): RunFilter {
-  const { limit = PAGE_DEFAULT, cursor, status, mode } = options;
+  const { limit = PAGE_DEFAULT, cursor, status, mode, waiting = false } = options;
   const problems = refuseUnknownMembers(options, MEMBERS, "runs.list()");
+  if (typeof waiting !== "boolean")
+    problems.push({ field: "waiting", message: "must be true or false" });
+  else if (waiting && status !== undefined && status !== "pending")
+    problems.push({
+      field: "status",
+      message: 'must be "pending" or be left out with waiting: suspended runs are pending',
+    });
   problems.push(...limitProblems(limit));
   if (cursor !== undefined && !isUuid(cursor)) problems.push(CURSOR_PROBLEM);
   if (status !== undefined && !RUN_STATUSES.includes(status))
@@ -280,6 +339,7 @@ function readRunFilter(options: RunListOptions): RunFilter {
   return {
     limit,
     ...(status === undefined ? {} : { status }),
+    ...(waiting ? { isAsleep: true } : {}),
     ...(mode === undefined ? {} : { mode }),
     ...(job === undefined ? {} : { job }),
     ...(schedule === undefined ? {} : { schedule }),
@@ -307,15 +367,15 @@ function idBounds(params: {
 
 // ── children of a run ──────────────────────────────────────────────────────────────────────────────
 
-/** How a batch stands: entries that have no child, and what became of the others so far. */
+/** The state of a batch: entries without a child, and the outcomes of the others so far. */
 export type Batch = Omit<BatchRecord, "after"> & {
-  /** The run that was made when the last child had ended; null before, or if none was asked for. */
+  /** The run that was made when the last child had ended; null before, or if none was requested. */
   readonly then: RunId | null;
 };
 
 export type ChildListOptions = {
   readonly status?: RunStatus | undefined;
-  /** Only those of the batch of this name. */
+  /** Only children of the batch of this name. */
   readonly batch?: string | undefined;
   /** @default 50, at most 1,000 */
   readonly limit?: number | undefined;
@@ -323,8 +383,8 @@ export type ChildListOptions = {
   readonly cursor?: string | undefined;
 };
 
-/** So many are revived in one transaction. */
-const RETRIED_TOGETHER = 1_000;
+/** How many are revived in one transaction. */
+const RETRY_BATCH = 1_000;
 
 function readChildFilter(parent: RunId, options: ChildListOptions): ChildFilter {
   const { status, batch, limit = PAGE_DEFAULT, cursor } = options;
@@ -348,7 +408,7 @@ function toBatch({ after, ...counts }: BatchRecord): Batch {
   return { ...counts, then: after };
 }
 
-/** Answers how many go on; each is looked at once, also if it fails again meanwhile. */
+/** Returns the number of revived runs; each is visited once, even if it fails again meanwhile. */
 async function retryFailedChildren(
   store: Store,
   parent: RunId,
@@ -362,12 +422,12 @@ async function retryFailedChildren(
   let retried = 0;
   for (let after: RunId | undefined; ; ) {
     const from = after === undefined ? {} : { after };
-    // One entry for all of them, with the first.
+    // One audit entry for all, written with the first.
     const kept = after === undefined ? { audit } : {};
-    const params = { parent, ...only, ...from, ...kept, limit: RETRIED_TOGETHER };
-    const ids = await store.retryChildren(params);
+    const params = { parent, ...only, ...from, ...kept, limit: RETRY_BATCH };
+    const ids = await store.batches.retryChildren(params);
     retried += ids.length;
     after = ids.at(-1);
-    if (ids.length < RETRIED_TOGETHER) return retried;
+    if (ids.length < RETRY_BATCH) return retried;
   }
 }

@@ -1,4 +1,4 @@
-// Runs as users see them, of what the store knows.
+// Converts stored runs, attempts, progress, log lines and items for users.
 
 import { ConfigurationError } from "../shared/errors.js";
 import { readStoredError, type StoredError } from "../shared/failure.js";
@@ -7,9 +7,10 @@ import { CURSOR_PROBLEM, limitProblems, PAGE_DEFAULT, pageOf } from "../shared/p
 import { refuseUnknownMembers } from "../shared/suggest.js";
 import { parseTraceparent } from "../shared/trace-context.js";
 import type { ItemFilter, ItemRecord } from "../store/items.js";
-import type { KeptLevel, LogRecord } from "../store/logs.js";
+import { isFullPage, type KeptLevel, type LogRecord } from "../store/logs.js";
 import type { ProgressRecord } from "../store/progress.js";
-import type { AttemptRecord, RunRecord, Store } from "../store/store.js";
+import type { AttemptRecord, RunRecord } from "../store/runs.js";
+import type { Store } from "../store/store.js";
 import type { WaitingFor } from "./pending-reason.js";
 import { FAILED_OUTCOME } from "./rules/item.js";
 import type { Mode, RunId, RunStatus } from "./rules/run.js";
@@ -42,18 +43,18 @@ export type Run = {
   readonly cancelRequestedAt: Date | null;
   readonly key: string | null;
   readonly tags: readonly string[];
-  /** Of the trace that it belongs to, where it was traced. */
+  /** The id of its trace, if it was traced. */
   readonly traceId: string | null;
   /** It is completed, and some of its items failed. */
   readonly partial: boolean;
   readonly items: ItemCounts;
-  /** Null: its handler told nothing. */
+  /** Null: its handler reported none. */
   readonly progress: RunProgress | null;
 };
 
-/** One run, looked at by itself. */
+/** One run with details that lists leave out. */
 export type RunDetails = Run & {
-  /** Why it does not begin; null where it is not pending. */
+  /** Why it does not begin; null if it is not pending. */
   readonly waitingFor: WaitingFor | null;
 };
 
@@ -85,8 +86,9 @@ export async function runPage(
 }
 
 async function withProgress(store: Store, records: readonly RunRecord[]): Promise<Run[]> {
-  const told = records.length === 0 ? [] : await store.progressOf(records.map(({ id }) => id));
-  const known = new Map(told.map((each) => [each.id, toProgress(each)]));
+  const progress =
+    records.length === 0 ? [] : await store.progress.listed(records.map(({ id }) => id));
+  const known = new Map(progress.map((each) => [each.id, toProgress(each)]));
   return records.map((record) => toRun(record, known.get(record.id) ?? null));
 }
 
@@ -131,16 +133,16 @@ function toError(json: string | null): StoredError | null {
   return json === null ? null : readStoredError(json);
 }
 
-// What is kept with a run, as users see it: how far it is, and its log lines.
+// ── progress and log lines ──
 
-/** How far a run is, as its last attempt that told anything told it. */
+/** The progress of a run, from its last attempt that reported any. */
 export type RunProgress = {
   readonly stage: string | null;
   readonly done: number | null;
   readonly total: number | null;
   readonly at: Date;
   readonly attempt: number;
-  /** Every stage of that attempt, with the time at which it began. */
+  /** Every stage of that attempt with its start. In lists empty if they have more than 2 KiB. */
   readonly stages: readonly { readonly stage: string; readonly at: Date }[];
 };
 
@@ -155,8 +157,10 @@ export type RunLogEntry = {
 export type RunLogPage = {
   /** The oldest first. */
   readonly lines: readonly RunLogEntry[];
-  /** Give it as `after` to go on from here, also for lines that are yet to come. */
+  /** Pass it as `after` to continue from here, also for later lines. */
   readonly cursor: string | null;
+  /** The same cursor if there may be more lines now: a page ends at its limit, or when it has 1 MiB. */
+  readonly nextCursor: string | null;
 };
 
 export type RunLogOptions = {
@@ -193,8 +197,12 @@ export function readLogOptions(options: RunLogOptions): {
   return { after: { fence: Number(fence), no: Number(no) }, limit };
 }
 
-export function toLogPage(records: readonly LogRecord[], after: string | null): RunLogPage {
+export function toLogPage(
+  records: readonly LogRecord[],
+  { after, limit }: { readonly after: string | null; readonly limit: number },
+): RunLogPage {
   const last = records.at(-1);
+  const cursor = last ? `${last.fence}-${last.no}` : after;
   return {
     lines: records.map(({ at, level, attempt, message, fields }) => ({
       at: new Date(at),
@@ -203,13 +211,14 @@ export function toLogPage(records: readonly LogRecord[], after: string | null): 
       message,
       fields: fields === null ? {} : (JSON.parse(fields) as Record<string, unknown>),
     })),
-    cursor: last ? `${last.fence}-${last.no}` : after,
+    cursor,
+    nextCursor: isFullPage(records, limit) ? cursor : null,
   };
 }
 
-// Items of a run as people see them: `runs.items`, and the counts on the run itself.
+// ── items: `runs.items`, and the counts on the run itself ──
 
-/** How many items a run has, kept with it: looking at them costs the same for ten and a million. */
+/** How many items a run has, stored with it: reading costs the same for ten and a million. */
 export type ItemCounts = {
   readonly total: number;
   readonly byOutcome: Readonly<Record<string, number>>;
@@ -217,9 +226,9 @@ export type ItemCounts = {
 
 export type RunItem = {
   readonly key: string;
-  /** `ok` or what the handler calls it; `failed`: it threw, and a later attempt tries again. */
+  /** `ok` or a name that the handler gives; `failed`: it threw, and a later attempt retries it. */
   readonly outcome: string;
-  /** The attempt that did it, or that failed last. */
+  /** The attempt that did the item, or that failed last. */
   readonly attempt: number;
   readonly startedAt: Date;
   readonly durationMs: number;
@@ -228,9 +237,9 @@ export type RunItem = {
 };
 
 export type ItemListOptions = {
-  /** Only those that turned out so. */
+  /** Only items with this outcome. */
   readonly outcome?: string | undefined;
-  /** By key, or those that took longest first. @default by key */
+  /** By key, or the slowest first. @default by key */
   readonly sort?: "slowest" | undefined;
   /** @default 50, at most 1,000 */
   readonly limit?: number | undefined;
@@ -258,7 +267,7 @@ export async function itemPage(
   options: ItemListOptions,
 ): Promise<ItemPage> {
   const { limit, filter } = readOptions(id, options);
-  const records = await store.items({ ...filter, limit: limit + 1 });
+  const records = await store.items.list({ ...filter, limit: limit + 1 });
   const { page, last } = pageOf(records, limit);
   const end = page.at(-1);
   const next = last ?? (end?.isFollowed ? end : null);

@@ -1,5 +1,5 @@
-// Waiting for runs to end, for `runs.wait`: at once where this instance settles them, else by asking for all that
-// are waited for together, less and less often.
+// Waits for runs to end, for `runs.wait`: at once if this instance settles them, else by reading all awaited runs together,
+// less and less often.
 
 import { StoppedError, WaitTimeoutError } from "../shared/errors.js";
 import type { Clock, Timer } from "../shared/ports.js";
@@ -14,7 +14,7 @@ export class Waiter {
   readonly #clock: Clock;
   readonly #waiting = new Map<RunId, Set<(error?: Error) => void>>();
   #timer: Timer | null = null;
-  #lookAtMs = 0;
+  #readAtMs = 0;
   #everyMs = WAIT_FIRST_MS;
   #isClosed = false;
 
@@ -29,7 +29,7 @@ export class Waiter {
     readonly signal: AbortSignal | undefined;
   }): Promise<void> {
     const { id, timeoutMs, signal } = params;
-    // The first look at the run may have been answered only after the stop.
+    // The first read of the run may have returned only after the stop.
     if (this.#isClosed) return Promise.reject(new StoppedError("wait"));
     return new Promise((resolve, reject) => {
       const finish = (settle: () => void) => {
@@ -52,13 +52,13 @@ export class Waiter {
       signal?.addEventListener("abort", onAbort, { once: true });
       if (signal?.aborted) return onAbort();
       this.#everyMs = WAIT_FIRST_MS;
-      this.#ask(WAIT_FIRST_MS);
+      this.#readWithin(WAIT_FIRST_MS);
     });
   }
 
   /** This instance has settled these runs; the next read finds out whether they have ended. */
   settled(runs: readonly { readonly id: RunId }[]): void {
-    if (this.#waiting.size > 0 && runs.some(({ id }) => this.#waiting.has(id))) this.#ask(0);
+    if (this.#waiting.size > 0 && runs.some(({ id }) => this.#waiting.has(id))) this.#readWithin(0);
   }
 
   /** Rejects every pending wait: no read follows. */
@@ -70,27 +70,27 @@ export class Waiter {
   }
 
   /** The earlier read wins: otherwise new waits would postpone the read for ever. */
-  #ask(delayMs: number): void {
+  #readWithin(delayMs: number): void {
     const atMs = this.#clock.monotonicMs() + delayMs;
-    if (this.#timer && this.#lookAtMs <= atMs) return;
+    if (this.#timer && this.#readAtMs <= atMs) return;
     this.#timer?.cancel();
-    this.#lookAtMs = atMs;
+    this.#readAtMs = atMs;
     this.#timer = this.#clock.timer(delayMs, () => {
       this.#timer = null;
-      void this.#look();
+      void this.#readEnded();
     });
   }
 
-  async #look(): Promise<void> {
+  async #readEnded(): Promise<void> {
     if (this.#waiting.size === 0) return;
     try {
-      const ended = await (await this.#store()).terminal([...this.#waiting.keys()]);
+      const ended = await (await this.#store()).runs.terminal([...this.#waiting.keys()]);
       for (const id of ended) for (const end of [...(this.#waiting.get(id) ?? [])]) end();
     } catch {
       // The next read tries again; a caller with a timeout gets its error.
     }
     if (this.#waiting.size === 0) return;
     this.#everyMs = Math.min(WAIT_MAX_MS, this.#everyMs * 1.5);
-    this.#ask(this.#everyMs);
+    this.#readWithin(this.#everyMs);
   }
 }

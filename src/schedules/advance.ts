@@ -1,51 +1,46 @@
-// Computes the next change of a schedule from its state: due ticks by `evaluate`, the gate to open, the runs that a newer
-// one replaces. Pure except for new ids; writes nothing.
+// Computes the next change of a schedule for the ticker and for every edit: due ticks by `evaluate`, the gate to open, the
+// runs that a newer one replaces. Pure except for new ids; never writes.
 
 import type { RunId } from "../runs/rules/run.js";
-import type {
-  ScheduleChange,
-  ScheduleProgress,
-  ScheduleRun,
-  ScheduleState,
-} from "../store/schedule-store.js";
+import type { ScheduleChange, ScheduleProgress, ScheduleRun } from "../store/schedules/changes.js";
+import type { ScheduleState } from "../store/schedules/state.js";
 import { evaluate } from "./rules/evaluate.js";
 import { judgeMonitor } from "./rules/monitor.js";
 import { gateToOpen, type LiveRun } from "./rules/overlap.js";
 import { oneTick, type TickEntry } from "./rules/tick.js";
 import { type CachedSchedule, tzdataOf } from "./schedule-cache.js";
 
-/** A tick that is this much overdue, while somebody was there to see it, was stuck. */
+/** A schedule is stuck if its tick is this much overdue although an instance has polled. */
 export const STUCK_MS = 300_000;
-/** Somebody was there if an instance with the scheduler on has polled this lately. */
+/** An instance counts as present if it has the scheduler on and has polled within this time. */
 export const POLLED_WITHIN_MS = 60_000;
 
 export type TickContext = {
   readonly now: number;
-  /** When an instance with the scheduler on had last polled, before this one did now. */
+  /** The last poll of an instance with the scheduler on, before the present poll. */
   readonly lastPolledAt: number | null;
   /**
-   * Whether the instance that asks has itself been looking for a while. One that comes back from an
-   * absence beside others may see a poll of theirs that is a moment old: that is no proof that somebody
-   * had been there while ticks were due. @default false
+   * Whether this instance itself has polled for a while. An instance that comes back from an absence may see a recent
+   * poll of another one, which does not prove that any instance was present while ticks were due. @default false
    */
   readonly wasHere?: boolean;
   readonly newId: () => RunId;
-  /** The runs that a newer one replaces have been told to stop. */
+  /** The replaced runs have been cancelled. */
   readonly hasCancelled?: boolean;
-  /** False where the scheduler is off: gates open, and no tick is recorded or fired. @default true */
+  /** False if the scheduler is off: gates open, and no tick is recorded or fired. @default true */
   readonly fires?: boolean;
 };
 
 export type Advance = {
   readonly change: ScheduleChange;
-  /** False: more is due than one pass records. */
+  /** False: more ticks are due than one pass records. */
   readonly isComplete: boolean;
   readonly isStuck: boolean;
-  /** Nothing would be different: not worth a write. */
+  /** The change would write nothing new. */
   readonly isIdle: boolean;
 };
 
-/** Records and fires ticks up to now, and opens the gate that is free. */
+/** Records and fires ticks up to now, and opens a gate that is free. */
 export function advance(
   state: ScheduleState,
   { definition, when }: CachedSchedule,
@@ -68,7 +63,7 @@ export function advance(
           newId,
           nextAt: state.nextAt ?? (definition.when.kind === "range" ? now : null),
         });
-  // A run of this very pass is stored as it is: only earlier ones can be opened.
+  // Only gates of earlier runs can be opened: a run of this pass is stored in its final state.
   const opens = gateToOpen(definition.overlap, state.live);
   const live = evaluation?.live ?? state.live;
   const newest = evaluation?.runs.at(-1);
@@ -102,7 +97,7 @@ export function advance(
   return { change, isComplete: evaluation?.isComplete ?? true, isStuck, isIdle };
 }
 
-/** The gate that is free in a schedule whose definition cannot be read: by the careful default. */
+/** Opens a free gate of a schedule whose definition cannot be read, by the strictest overlap policy. */
 export function openGate(state: ScheduleState): ScheduleChange | null {
   const opens = gateToOpen("skip", state.live);
   if (opens === null && state.isGated === state.live.some(({ isGated }) => isGated)) return null;
@@ -117,7 +112,7 @@ export function openGate(state: ScheduleState): ScheduleChange | null {
   };
 }
 
-/** A schedule that this instance cannot evaluate: its next tick is missed, and it fires no more. */
+/** Breaks a schedule that this instance cannot evaluate: its next tick is missed, and it stops firing. */
 export function breakUp(state: ScheduleState, now: number, error: string): ScheduleChange {
   const { nextAt, cursorAt } = state;
   const isKnown = nextAt !== null && nextAt > cursorAt;
@@ -144,14 +139,14 @@ export function isActive(state: ScheduleState): boolean {
 
 function isStuckAt(state: ScheduleState, now: number, lastPolledAt: number | null): boolean {
   if (!isActive(state)) return false;
-  // While everything is paused nobody looks, and is not meant to.
+  // While everything is paused, no instance evaluates schedules.
   if (state.pauses.some(({ until }) => until === null || until > now - STUCK_MS)) return false;
   if (state.nextAt === null) return true;
   const wasThere = lastPolledAt !== null && lastPolledAt >= now - POLLED_WITHIN_MS;
   return wasThere && state.nextAt <= now - STUCK_MS;
 }
 
-/** The runs that the newest waiting one replaces: scheduled ones; for a trigger also manual ones. */
+/** The runs that the newest waiting run replaces: scheduled ones; for a trigger also manual ones. */
 export function replacedBy(live: readonly LiveRun[]): readonly RunId[] {
   const at = live.findLastIndex(({ isGated, mode }) => isGated && mode !== "backfill");
   const newest = live[at];
@@ -164,7 +159,7 @@ export function replacedBy(live: readonly LiveRun[]): readonly RunId[] {
     .map(({ id }) => id);
 }
 
-/** What is stored of a schedule's progress now, its ended runs left out. */
+/** The present progress of a schedule, without its ended runs. */
 export function progressOf(state: ScheduleState): ScheduleProgress {
   return {
     cursorAt: state.cursorAt,
@@ -184,8 +179,8 @@ export function liveOf(live: readonly LiveRun[]): Pick<ScheduleProgress, "live" 
   return { live: live.map(({ id }) => id), isGated: live.some(({ isGated }) => isGated) };
 }
 
-/** A run that somebody asks for, beside the cadence. */
-export function askedRun(params: {
+/** A run that a caller requests, beside the cadence. */
+export function requestedRun(params: {
   readonly id: RunId;
   readonly mode: ScheduleRun["mode"];
   readonly isGated: boolean;

@@ -1,12 +1,14 @@
-// Beginning and ending a backfill, as decisions; its steps are in backfill-step.ts.
+// Makes runs for the past ticks of a schedule: decides how a backfill begins and ends, and makes its next run when the
+// previous one has ended.
 
 import type { RunId } from "../runs/rules/run.js";
 import { BackfillRunningError } from "../shared/errors.js";
-import { refuse } from "../shared/options.js";
 import type { Ids } from "../shared/ports.js";
-import type { BackfillChange, ScheduleChange, ScheduleState } from "../store/schedule-store.js";
+import { refuse } from "../shared/problems.js";
+import type { BackfillChange, ScheduleChange } from "../store/schedules/changes.js";
+import type { ScheduleState } from "../store/schedules/state.js";
 import type { Store } from "../store/store.js";
-import { askedRun, liveOf, progressOf } from "./advance.js";
+import { liveOf, progressOf, requestedRun } from "./advance.js";
 import { refuseMonitor } from "./check-in.js";
 import { audited, type ChangeAuthor, existing } from "./edit.js";
 import { stretchOf } from "./rules/tick.js";
@@ -31,11 +33,11 @@ export function backfillDecision(
   const state = existing(read, name);
   refuseMonitor(state);
   if (state.backfill) throw new BackfillRunningError(name, state.backfill.id);
-  // What is to come is for the cadence.
+  // Future ticks belong to the cadence.
   const toAt = Math.min(params.toAt, read.now);
   const { definition, when } = compile(state);
   if (definition.when.kind === "range")
-    refuse("schedules.backfill()", "an interval that is drawn has no ticks to go back to");
+    refuse("schedules.backfill()", "a random interval has no past ticks to fill");
   const total = ticksIn(when, fromAt, toAt);
   const progress = { cursorAt: fromAt - 1, total, made: 0, passed: 0 };
   const change = withBackfill(state, {
@@ -49,22 +51,22 @@ export function backfillDecision(
   const [from, to] = [fromAt, toAt].map((at) => new Date(at).toISOString());
   const words = `${total} ticks from ${from} to ${to}`;
   return {
-    answer: undefined,
+    result: undefined,
     change: { ...change, ...audited(author, { verb: "backfill", name, change: words }) },
   };
 }
 
-/** True if there was one to end. */
+/** True if a backfill was running. */
 export function cancelBackfillDecision(
   read: Read,
   { name, author }: { readonly name: string; readonly author: ChangeAuthor },
 ): Decision<boolean> {
   const state = existing(read, name);
-  if (!state.backfill) return { answer: false };
+  if (!state.backfill) return { result: false };
   const over = { isNew: false, by: null, isEnded: true, isCancelled: true, run: null };
   const change = withBackfill(state, { ...over, state: state.backfill });
   return {
-    answer: true,
+    result: true,
     change: { ...change, ...audited(author, { verb: "cancel_backfill", name }) },
   };
 }
@@ -81,13 +83,12 @@ function ticksIn(when: When, fromAt: number, toAt: number): number {
   return count;
 }
 
-// One step of a backfill: the next tick of its range that has no completed run gets one. The runs go
-// one after the other, so the next is made when the one before it has ended.
+// ── one step: the next tick of the range without a completed run gets a run, once the run before it has ended ──
 
 /** Ticks with a completed run are passed over in chunks of this many. */
 const CHUNK = 500;
 
-/** What to write, or null while a run is in the way. */
+/** The change to write; null while an earlier backfill run is live. */
 export async function backfillStep(params: {
   readonly store: Store;
   readonly state: ScheduleState;
@@ -99,7 +100,7 @@ export async function backfillStep(params: {
   if (!backfill) return null;
   const { definition, when } = cache.of(state);
   if (state.live.some(({ mode }) => mode === "backfill")) return null;
-  // It takes its place behind what is live, or a busy schedule would never let it begin.
+  // It queues behind live runs: otherwise a busy schedule would never let it begin.
   const isGated = definition.overlap !== "allow" && state.live.length > 0;
   const ticks: number[] = [];
   for (
@@ -111,17 +112,17 @@ export async function backfillStep(params: {
   }
   const completed = backfill.isAll
     ? new Set<number>()
-    : new Set(await store.completedTicks({ schedule: state.id, ticks }));
+    : new Set(await store.schedules.completedTicks({ schedule: state.id, ticks }));
   const at = ticks.find((tick) => !completed.has(tick));
-  const lookedAt = at === undefined ? ticks : ticks.slice(0, ticks.indexOf(at) + 1);
+  const checked = at === undefined ? ticks : ticks.slice(0, ticks.indexOf(at) + 1);
   const isEnded = at === undefined && ticks.length < CHUNK;
   const id: RunId | null = at === undefined ? null : ids.run();
   const change: BackfillChange = {
     state: {
       ...backfill,
-      cursorAt: lookedAt.at(-1) ?? backfill.toAt,
+      cursorAt: checked.at(-1) ?? backfill.toAt,
       made: backfill.made + (id === null ? 0 : 1),
-      passed: backfill.passed + lookedAt.length - (id === null ? 0 : 1),
+      passed: backfill.passed + checked.length - (id === null ? 0 : 1),
     },
     isNew: false,
     by: null,
@@ -132,7 +133,7 @@ export async function backfillStep(params: {
   const asked =
     id === null || at === undefined
       ? null
-      : askedRun({ id, mode: "backfill", isGated, nominalAt: at });
+      : requestedRun({ id, mode: "backfill", isGated, nominalAt: at });
   return {
     id: state.id,
     revision: state.revision,

@@ -1,12 +1,13 @@
-// `holdfast.calendars`: named sets of times at which schedules do not tick. A schedule keeps a copy of
-// the rules, so that any instance can evaluate it; changing a calendar edits the schedules that use it.
+// Gives users `holdfast.calendars`: named sets of times at which schedules do not tick. A schedule keeps a copy of the
+// rules, so that any instance can evaluate it; changing a calendar edits the schedules that use it.
 
 import { type Actor, auditEntry } from "../operations/rules/audit.js";
 import { CalendarInUseError, ConfigurationError } from "../shared/errors.js";
 import { requireName } from "../shared/names.js";
 import { type By, readBy, requireOptions } from "../shared/options.js";
 import { refuseUnknownMembers } from "../shared/suggest.js";
-import type { CalendarRecord, ScheduleRecord } from "../store/schedule-store.js";
+import type { CalendarRecord } from "../store/schedules/calendars.js";
+import type { ScheduleRecord } from "../store/schedules/schedules.js";
 import type { Store } from "../store/store.js";
 import {
   CALENDAR_MEMBERS,
@@ -21,7 +22,7 @@ import type { ScheduleUpdater } from "./updater.js";
 
 export type Calendar = {
   readonly name: string;
-  /** What it leaves out, in plain words. */
+  /** The excluded times, in plain words. */
   readonly description: string;
   readonly rules: CalendarRules;
   /** The schedules that use it. */
@@ -59,7 +60,7 @@ export class Calendars {
     const facts = { verb: "set", noun: "calendar", name: checked } as const;
     const change = describeCalendar(rules);
     const audit = auditEntry(this.#params.actor, { ...facts, change }, by);
-    await store.putCalendar({ name: checked, rules, by, audit });
+    await store.calendars.put({ name: checked, rules, by, audit });
     for (const { name: schedule } of await usersOf(store, checked))
       await this.#params.applyTo(schedule);
     return (await this.get(checked)) as Calendar;
@@ -73,12 +74,12 @@ export class Calendars {
   /** All of them, by name. */
   async list(): Promise<readonly Calendar[]> {
     const store = await this.#params.store();
-    const records = await store.calendars();
+    const records = await store.calendars.list();
     const schedules = records.length === 0 ? [] : await allSchedules(store);
     return records.map((record) => toCalendar(record, schedules));
   }
 
-  /** Refused while schedules use it. True if there was one. */
+  /** Removes a calendar; refused while schedules use it. Returns whether there was one. */
   async delete(name: string): Promise<boolean> {
     const store = await this.#params.store();
     const users = await usersOf(store, name);
@@ -88,7 +89,7 @@ export class Calendars {
         users.map((each) => each.name),
       );
     const audit = auditEntry(this.#params.actor, { verb: "delete", noun: "calendar", name });
-    return store.removeCalendar({ name, audit });
+    return store.calendars.remove({ name, audit });
   }
 }
 
@@ -110,7 +111,7 @@ async function usersOf(store: Store, calendar: string): Promise<readonly Schedul
 }
 
 function uses({ definition }: ScheduleRecord, calendar: string): boolean {
-  // Most schedules use none: no need to read them whole.
+  // Most schedules use no calendar: the text search avoids parsing them.
   if (!definition.includes(JSON.stringify(calendar))) return false;
   const { when } = JSON.parse(definition) as ScheduleDefinition;
   return when.calendars.some(({ name }) => name === calendar);
@@ -120,7 +121,7 @@ async function allSchedules(store: Store): Promise<readonly ScheduleRecord[]> {
   const all: ScheduleRecord[] = [];
   for (;;) {
     const last = all.at(-1)?.name;
-    const page = await store.schedules({
+    const page = await store.schedules.list({
       limit: PAGE,
       ...(last === undefined ? {} : { after: last }),
     });
@@ -129,10 +130,10 @@ async function allSchedules(store: Store): Promise<readonly ScheduleRecord[]> {
   }
 }
 
-// A schedule keeps copies of the rules of its calendars; here they are brought up to date. The rules
-// are read where the change is decided, and whoever changed a calendar or a schedule looks at the
-// other one afterwards: so the last of two at the same time sees what the first has done.
-
+/**
+ * Updates the copies of calendar rules that a schedule keeps. The rules are read while the change is decided, and after
+ * a change of a calendar or of a schedule the other one is checked: so of two concurrent changes the last sees the first.
+ */
 export async function catchUpWithCalendars(params: {
   readonly store: Store;
   readonly updater: ScheduleUpdater;
@@ -142,20 +143,20 @@ export async function catchUpWithCalendars(params: {
   const { store, updater, name, author } = params;
   await updater.change<void>(store, name, async (read) => {
     const { state } = read;
-    if (!state || state.deletedAt !== null) return { answer: undefined };
+    if (!state || state.deletedAt !== null) return { result: undefined };
     const definition = JSON.parse(state.definition) as ScheduleDefinition;
-    const current = new Map((await store.calendars()).map((each) => [each.name, each.rules]));
+    const current = new Map((await store.calendars.list()).map((each) => [each.name, each.rules]));
     const calendars = definition.when.calendars.map((each) => ({
       ...each,
       rules: current.get(each.name) ?? each.rules,
     }));
     const changed = { ...definition, when: { ...definition.when, calendars } };
-    if (JSON.stringify(changed) === state.definition) return { answer: undefined };
+    if (JSON.stringify(changed) === state.definition) return { result: undefined };
     const decision = upsertDecision(
       read,
       { ...state, definition: changed, isForced: false },
       author,
     );
-    return "first" in decision ? decision : { ...decision, answer: undefined };
+    return "first" in decision ? decision : { ...decision, result: undefined };
   });
 }

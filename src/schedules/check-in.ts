@@ -1,15 +1,18 @@
-// A check-in of what a monitor watches: that it began, is done, or failed. What is done or failed becomes
-// a run that has ended, and the fired tick of it; so everything that looks at runs and ticks, alerts first
-// of all, knows of it without knowing of monitors. Why: docs/decisions/0008-a-check-in-is-a-run-that-has-ended.md
+// Decides about a check-in at a monitor: the watched job began, is done, or failed. An end becomes a run that has ended
+// and a fired tick, so alerts and lists need no special case for monitors.
+// Why: docs/decisions/0008-a-check-in-is-a-run-that-has-ended.md
 
 import type { RunId } from "../runs/rules/run.js";
 import { ConfigurationError, NotAMonitorError, RunsElsewhereError } from "../shared/errors.js";
 import { type StoredError, storedError } from "../shared/failure.js";
+import { hideSecrets } from "../shared/known-secrets.js";
 import { requireKey } from "../shared/names.js";
 import { requireOptions } from "../shared/options.js";
 import { refuseUnknownMembers } from "../shared/suggest.js";
-import type { CheckIn, ScheduleChange, ScheduleState } from "../store/schedule-store.js";
-import type { RunRecord, Store } from "../store/store.js";
+import type { RunRecord } from "../store/runs.js";
+import type { CheckIn, ScheduleChange } from "../store/schedules/changes.js";
+import type { ScheduleState } from "../store/schedules/state.js";
+import type { Store } from "../store/store.js";
 import { advance, progressOf } from "./advance.js";
 import { type ChangeAuthor, existing } from "./edit.js";
 import { beganFor, judgedAt, PING_STATES, type PingState, tickFor } from "./rules/monitor.js";
@@ -30,13 +33,13 @@ export type Pinged = {
   readonly state: PingState;
   /** The tick that it counts for; null: the last one had been judged already, or nothing is expected. */
   readonly tick: Date | null;
-  /** What is kept of it; null for a start, and while the monitor is paused. */
+  /** The run that records it; null for a start, and while the monitor is paused. */
   readonly runId: RunId | null;
-  /** The same had been said before: nothing changed. */
+  /** The same check-in had already arrived: nothing changed. */
   readonly repeated: boolean;
-  /** Nothing is expected of a paused monitor, and its check-ins count for nothing. */
+  /** A paused monitor expects no check-in, and ignores those that arrive. */
   readonly paused: boolean;
-  /** Until when the next check-in is waited for. */
+  /** The deadline of the next check-in. */
   readonly nextDeadlineAt: Date | null;
 };
 
@@ -44,7 +47,7 @@ export type Pinged = {
 export const REASON_LENGTH_MAX = 2_000;
 const NO_REASON = "it checked in as failed, without a reason";
 
-export type PingParams = {
+export type CheckInParams = {
   readonly name: string;
   readonly state: PingState;
   readonly error: StoredError | null;
@@ -52,7 +55,9 @@ export type PingParams = {
   readonly author: ChangeAuthor;
 };
 
-export function readPing(options: PingOptions): Pick<PingParams, "state" | "error" | "deliveryId"> {
+export function readCheckIn(
+  options: PingOptions,
+): Pick<CheckInParams, "state" | "error" | "deliveryId"> {
   const field = "schedules.ping()";
   requireOptions(options, field);
   const problems = refuseUnknownMembers(options, ["state", "reason", "deliveryId"], field);
@@ -80,24 +85,26 @@ export function readPing(options: PingOptions): Pick<PingParams, "state" | "erro
   return { state, error, deliveryId: checked };
 }
 
-function cut(reason: string): string {
+/** Hides secrets first: the cut could leave the half of one. */
+function cut(given: string): string {
+  const reason = hideSecrets(given);
   return reason.length <= REASON_LENGTH_MAX ? reason : `${reason.slice(0, REASON_LENGTH_MAX)}…`;
 }
 
-export async function pingDecision(
+export async function checkInDecision(
   read: Read,
-  params: PingParams,
+  params: CheckInParams,
   store: Store,
 ): Promise<Decision<Pinged>> {
   const state = existing(read, params.name);
   if (!state.isMonitor) throw new NotAMonitorError(params.name);
   const said = { state: params.state, repeated: false, paused: false };
   if (params.deliveryId !== null) {
-    const made = await store.delivery({ schedule: state.id, id: params.deliveryId });
-    const run = made && (await store.run(made.run));
+    const made = await store.schedules.delivery({ schedule: state.id, id: params.deliveryId });
+    const run = made && (await store.runs.get(made.run));
     if (made)
       return {
-        answer: {
+        result: {
           ...said,
           tick:
             run?.mode === "scheduled" && run.nominalAt !== null ? new Date(run.nominalAt) : null,
@@ -109,10 +116,10 @@ export async function pingDecision(
   }
   const isPaused = state.pausedAt !== null || state.pauses.some(({ until }) => until === null);
   if (isPaused)
-    return { answer: { ...said, tick: null, runId: null, paused: true, nextDeadlineAt: null } };
+    return { result: { ...said, tick: null, runId: null, paused: true, nextDeadlineAt: null } };
   const compiled = compile(state);
   const { now } = read;
-  // What is over is judged first: this check-in came too late for it.
+  // Ticks whose grace is over are settled first: this check-in came too late for them.
   const judged = advance(state, compiled, { ...params.author, now, lastPolledAt: null });
   if (judged.change.ticks.length > 0) return { first: judged.change };
   const at: Place = {
@@ -128,30 +135,30 @@ export async function pingDecision(
 type Place = {
   readonly now: number;
   readonly compiled: CachedSchedule;
-  /** Null: it is about the last recorded one. */
+  /** Null: the check-in is about the last recorded tick. */
   readonly tick: number | null;
 };
 
 type Said = Pick<Pinged, "state" | "repeated" | "paused">;
 
-/** The first start of a tick stands: one that is repeated for ever must not put off the judgement. */
+/** The first start of a tick counts: repeated starts must not postpone the deadline for ever. */
 function begin(state: ScheduleState, at: Place, said: Said): Decision<Pinged> {
   const known = beganOf(state, at.tick);
   const beganAt = known ?? at.now;
   const nextAt = judgedAt({ ...at.compiled, cursorAt: state.cursorAt, beganAt });
-  const answer = {
+  const result = {
     ...said,
     tick: dateOrNull(at.tick),
     runId: null,
     repeated: known !== null,
     nextDeadlineAt: dateOrNull(nextAt),
   };
-  if (known !== null) return { answer };
+  if (known !== null) return { result };
   const change = { ...unchanged(state), beganAt };
-  return { answer, change: { ...change, progress: { ...change.progress, nextAt } } };
+  return { result, change: { ...change, progress: { ...change.progress, nextAt } } };
 }
 
-/** It is done, or it failed: that is kept as a run that has ended. */
+/** Records the end, done or failed, as a run that has ended. */
 async function end(
   state: ScheduleState,
   at: Place,
@@ -159,14 +166,14 @@ async function end(
     params,
     said,
     store,
-  }: { readonly params: PingParams; readonly said: Said; readonly store: Store },
+  }: { readonly params: CheckInParams; readonly said: Said; readonly store: Store },
 ): Promise<Decision<Pinged>> {
   const { tick, now, compiled } = at;
   const status = params.state === "fail" ? ("failed" as const) : ("completed" as const);
   const before = tick === null ? await lastCheckIn(store, state) : null;
   const cursorAt = tick ?? state.cursorAt;
   const nextAt = judgedAt({ ...compiled, cursorAt, beganAt: null });
-  const answer = (runId: RunId): Pinged => ({
+  const result = (runId: RunId): Pinged => ({
     ...said,
     tick: dateOrNull(tick ?? (before?.mode === "scheduled" ? before.nominalAt : null)),
     runId,
@@ -177,10 +184,10 @@ async function end(
     params.deliveryId === null
       ? {}
       : { delivery: { id: params.deliveryId, inputHash: "", run: id } };
-  // Nothing new is said; but a delivery is kept, so that it says nothing new for the next tick either.
+  // A repeated check-in changes nothing; its delivery id is kept, so that it does not count for the next tick either.
   if (before?.status === status)
     return {
-      answer: { ...answer(id), repeated: true },
+      result: { ...result(id), repeated: true },
       ...(params.deliveryId === null ? {} : { change: { ...unchanged(state), ...delivered } }),
     };
   const beganAt = beganOf(state, tick);
@@ -195,7 +202,7 @@ async function end(
   };
   const { progress, ...change } = unchanged(state);
   return {
-    answer: answer(id),
+    result: result(id),
     change: {
       ...change,
       checkIn,
@@ -214,9 +221,9 @@ async function end(
   };
 }
 
-/** What was said about the last recorded tick, if anything was: its own check-in, or a late one. */
+/** The check-in for the last recorded tick, on time or late; null if there was none. */
 async function lastCheckIn(store: Store, state: ScheduleState): Promise<RunRecord | null> {
-  const run = state.lastRun === null ? null : await store.run(state.lastRun);
+  const run = state.lastRun === null ? null : await store.runs.get(state.lastRun);
   if (!run) return null;
   const isOfIt =
     run.nominalAt === null ? run.createdAt >= state.cursorAt : run.nominalAt === state.cursorAt;
@@ -233,7 +240,7 @@ function unchanged(state: ScheduleState): ScheduleChange {
   return { id, revision, ticks: [], runs: [], progress: progressOf(state) };
 }
 
-/** Nothing runs here, so nothing can be triggered, made up for or tried again. */
+/** Refuses triggers, backfills and retries of a monitor, which executes nothing itself. */
 export function refuseMonitor({
   name,
   isMonitor,

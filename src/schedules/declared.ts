@@ -1,10 +1,11 @@
-// Schedules declared in code, and how the database is brought up to them. Only rows of the same app
-// that came from code are touched; an older definition never overwrites a newer one, so that during a
-// rolling deploy nothing flaps. What vanished from the code of all live instances is paused.
+// Decides about one schedule that code declares, for the reconciler. It changes only rows of the same app that came from
+// code. An older definition never overwrites a newer one, so that nothing flaps during a rolling deploy. A schedule that no
+// live instance declares is paused by the program that declared it last; a program that is not running keeps its schedules.
 
 import { createHash } from "node:crypto";
 import { canonicalJson } from "../shared/json.js";
-import type { ScheduleChange, ScheduleState } from "../store/schedule-store.js";
+import type { ScheduleChange } from "../store/schedules/changes.js";
+import type { ScheduleState } from "../store/schedules/state.js";
 import type { Store } from "../store/store.js";
 import type { Emit } from "../telemetry/log.js";
 import { progressOf } from "./advance.js";
@@ -17,11 +18,10 @@ import {
   VANISHED_BY,
   type Wanted,
 } from "./edit.js";
-import { compareReleases, isNewerDefinition } from "./rules/release.js";
 import { readSchedule, type ScheduleOptions } from "./rules/schedule.js";
 import type { Read, ScheduleUpdater } from "./updater.js";
 
-/** Live instances come first; no fleet is larger. */
+/** Live instances come first in the list; no fleet is larger. */
 const INSTANCES_MAX = 1_000;
 
 export type Declaration = {
@@ -36,6 +36,8 @@ export type DeclaredParams = {
   readonly store: Store;
   readonly updater: ScheduleUpdater;
   readonly app: string | null;
+  /** The file that this process was started with; null: unknown. */
+  readonly program: string | null;
   readonly release: string | null;
   readonly author: ChangeAuthor;
 };
@@ -44,21 +46,21 @@ export type Verdict =
   | "created"
   | "edited"
   | "unchanged"
-  /** A newer definition is in force; `apply` would put this one in its place. */
+  /** A newer definition is in force; `apply` would replace it. */
   | "older"
   /** Another app, or a call, made a schedule of this name. */
   | "foreign";
 
-/** What `apply` would do about one schedule. */
+/** The change that `apply` would make to one schedule. */
 export type PlannedChange = {
   readonly schedule: string;
   readonly change: Verdict | "vanished";
-  /** Upcoming ticks now and afterwards; equal where nothing moves. */
+  /** Upcoming ticks before and after; equal if nothing moves. */
   readonly ticksBefore: readonly Date[];
   readonly ticksAfter: readonly Date[];
 };
 
-/** Brings one schedule up to its declaration; forced, also over a newer one. */
+/** Applies one declaration; if forced, also over a newer definition. */
 export async function reconcile(
   declaration: Declaration,
   params: DeclaredParams & {
@@ -72,30 +74,30 @@ export async function reconcile(
     const { state } = read;
     const wanted = wantedOf(declaration, { ...params, now: state ? null : read.now });
     const verdict = await judge(read, wanted, params);
-    // A newer release has dropped it: an older process that is there for a moment does not bring it back.
+    // A newer release has dropped it: an older process that runs for a moment does not revive it.
     const isDropped = state !== null && state.deletedAt === null && isVanished(state);
     if (isDropped && !isForced && verdict !== "foreign" && (await isBehind(params)))
-      return { answer: "older" };
-    if (verdict === "foreign") return { answer: verdict };
-    if (verdict === "older" && !isForced) return { answer: verdict };
+      return { result: "older" };
+    if (verdict === "foreign") return { result: verdict };
+    if (verdict === "older" && !isForced) return { result: verdict };
     if (!state || state.deletedAt !== null || !isVanished(state)) {
       return verdict === "unchanged" && state
-        ? { answer: verdict, ...releaseRaised(state, params.release) }
+        ? { result: verdict, ...releaseRaised(state, params.release) }
         : upsertDecision(
             read,
             { ...wanted, release: newestRelease(state, params.release) },
             author,
           );
     }
-    // It is declared again: it goes on, and then becomes what it is to be.
+    // It is declared again: it resumes first, then takes its new definition.
     const resumed = resumeDecision(read, { name, author });
     if (verdict !== "unchanged" && "change" in resumed && resumed.change)
       return { first: resumed.change };
-    return "first" in resumed ? resumed : { ...resumed, answer: "edited" };
+    return "first" in resumed ? resumed : { ...resumed, result: "edited" };
   });
 }
 
-/** Whether nothing is to be done about a declaration, as the schedule was a moment ago. */
+/** Whether the declaration matches the schedule as it was read a moment ago. */
 export function isUpToDate(
   declaration: Declaration,
   state: ScheduleState | undefined,
@@ -108,7 +110,7 @@ export function isUpToDate(
   return wantedOf(declaration, { ...params, now: null }).codeHash === state.codeHash;
 }
 
-/** The newest release that ever declared it: after a rollback the newer one has lost, not won. */
+/** The newest release that ever declared it; a rollback does not lower it. */
 function newestRelease(state: ScheduleState | null, release: string | null): string | null {
   const stored = state?.source === "code" ? state.release : null;
   if (release === null || stored === null) return release ?? stored;
@@ -131,7 +133,7 @@ async function isBehind({
   release,
 }: Pick<DeclaredParams, "store" | "app" | "release">): Promise<boolean> {
   if (app === null || release === null) return false;
-  const instances = await store.instances({ limit: INSTANCES_MAX });
+  const instances = await store.instances.list({ limit: INSTANCES_MAX });
   return instances.some(
     (each) => each.isLive && each.app === app && (compareReleases(each.release, release) ?? 0) > 0,
   );
@@ -141,20 +143,20 @@ export function isVanished({ pausedAt, pausedBy }: ScheduleState): boolean {
   return pausedAt !== null && pausedBy === VANISHED_BY;
 }
 
-/** What would become of a declaration. */
+/** Decides what a declaration would do to the schedule. */
 export async function judge(
   { state }: Read,
   wanted: Wanted,
   { store, app, release }: Pick<DeclaredParams, "store" | "app" | "release">,
 ): Promise<Verdict> {
   if (!state) return "created";
-  // One that was declared without the name of an app belongs to the first app that declares it.
+  // A schedule declared without an app name belongs to the first app that declares it.
   const isOurs = state.source === "code" && (state.app === app || state.app === null);
   if (!isOurs) return state.deletedAt === null ? "foreign" : "created";
   if (state.deletedAt !== null) return "created";
   if (state.app !== app) return "edited";
   if (state.codeHash === wanted.codeHash) return "unchanged";
-  const seen = await store.seenDefinitions({ schedule: state.id });
+  const seen = await store.schedules.seenDefinitions({ schedule: state.id });
   const isNewer = isNewerDefinition({
     candidate: { hash: wanted.codeHash ?? "", release },
     current: { hash: state.codeHash ?? "", release: state.release },
@@ -167,7 +169,7 @@ export function wantedOf(
   { name, job, options, input }: Declaration,
   params: Pick<DeclaredParams, "app" | "release"> & {
     readonly calendars: ReadonlyMap<string, CalendarRules>;
-    /** Null: a time that has passed is accepted, as it was when it was declared first. */
+    /** Null: a time that has passed is accepted, as it was in the future when it was first declared. */
     readonly now: number | null;
     readonly isForced: boolean;
   },
@@ -179,7 +181,7 @@ export function wantedOf(
     calendar: (each) => calendars.get(each),
     calendarNames: [...calendars.keys()],
   });
-  // The rules of a calendar are not the schedule's own: editing them makes no other definition.
+  // A calendar's rules are not part of the schedule: editing them does not change its definition hash.
   const own = { ...definition, when: { ...definition.when, calendars: options.calendars ?? [] } };
   const codeHash = createHash("sha256")
     .update(canonicalJson(JSON.stringify([job, own, input])))
@@ -195,56 +197,146 @@ const WHY_REFUSED: { readonly [V in Verdict]?: string } = {
     "a schedule of this name was made by another app or by a call; processes that declare the same schedules need the same `app`",
 };
 
-export function tellVerdict(emit: Emit, schedule: string, verdict: Verdict): void {
+export function emitVerdict(emit: Emit, schedule: string, verdict: Verdict): void {
   const why = WHY_REFUSED[verdict];
   if (why !== undefined) emit("schedule.refused", { schedule, why });
   else if (verdict !== "unchanged") emit("schedule.declared", { schedule, change: verdict });
 }
 
-type Vanished = { readonly name: string; readonly isPaused: boolean };
+type Vanished = {
+  readonly name: string;
+  readonly isPaused: boolean;
+  /** Another program declared it last and is not running; undefined: it is this program's, or unknown. */
+  readonly otherProgram: string | undefined;
+  /** This program declared it last, so its code has dropped it. */
+  readonly isDropped: boolean;
+};
 
 /** Schedules of this app that no live instance declares any more. */
 export async function findVanished(params: {
   readonly store: Store;
   readonly app: string | null;
+  readonly program: string | null;
   readonly declared: ReadonlySet<string>;
 }): Promise<readonly Vanished[]> {
-  const { store, app, declared } = params;
-  const { announced, stored } = await store.declaredNames({ app });
+  const { store, app, program, declared } = params;
+  const { announced, stored } = await store.schedules.declaredNames({ app });
   const isKnown = new Set(announced);
-  return stored.filter(({ name }) => !declared.has(name) && !isKnown.has(name));
+  const vanished = stored.filter(({ name }) => !declared.has(name) && !isKnown.has(name));
+  const active = vanished.filter(({ isPaused }) => !isPaused).map(({ name }) => name);
+  const last =
+    active.length > 0 ? await store.schedules.lastDeclaredBy({ app, names: active }) : new Map();
+  return vanished.map(({ name, isPaused }) => {
+    const by: string | null | undefined = last.get(name);
+    const isDropped = last.has(name) && by === program;
+    return { name, isPaused, isDropped, otherProgram: isDropped ? undefined : (by ?? undefined) };
+  });
 }
 
-/** Pauses what vanished; only an app that has a name may speak for its schedules. */
+/**
+ * Pauses schedules that vanished; only an app with a name does so. Unless a caller applies the declarations, a schedule
+ * that another program declared last goes on: that program may only be stopped for a while.
+ */
 export async function pauseVanished(
   { store, updater, app, author }: DeclaredParams,
   vanished: readonly Vanished[],
+  { isApplied }: { readonly isApplied: boolean },
 ): Promise<readonly string[]> {
   if (app === null) return [];
   const paused: string[] = [];
-  for (const { name, isPaused } of vanished) {
-    if (isPaused) continue;
+  for (const { name, isPaused, isDropped } of vanished) {
+    if (isPaused || !(isDropped || isApplied)) continue;
     const note = `no live instance of the app "${app}" declares it any more`;
     const by = { ...author, by: VANISHED_BY };
     await updater.change(store, name, (read) =>
-      isGone(read.state) ? { answer: undefined } : pauseDecision(read, { name, note, author: by }),
+      isGone(read.state) ? { result: undefined } : pauseDecision(read, { name, note, author: by }),
     );
     paused.push(name);
   }
   return paused;
 }
 
-/** What was done about a schedule that vanished, and how to undo it. */
-export function vanishedWords(schedule: string, isPaused: boolean): string {
+/** Says what was done about a vanished schedule, and how to undo it. */
+export function vanishedWords({
+  schedule,
+  isPaused,
+  otherProgram,
+}: {
+  readonly schedule: string;
+  readonly isPaused: boolean;
+  readonly otherProgram: string | undefined;
+}): string {
   const name = /^[\w.-]+$/.test(schedule) ? schedule : JSON.stringify(schedule);
-  if (!isPaused)
-    return `it goes on firing; to end that: holdfast schedules pause ${name}, or delete ${name}`;
-  return (
-    "it was paused and fires no more; it goes on by itself when the code declares it again. " +
-    `To keep it without code: holdfast schedules delete ${name}, then holdfast schedules create ${name}`
-  );
+  if (isPaused) {
+    return (
+      "it was paused, and resumes when the code declares it again. " +
+      `To keep it without code: holdfast schedules delete ${name}, then holdfast schedules create ${name}`
+    );
+  }
+  const why =
+    otherProgram === undefined
+      ? "it keeps firing"
+      : `it keeps firing, since another program (${otherProgram}) declared it last and is not running now`;
+  return `${why}; to stop it: holdfast schedules pause ${name}, or delete ${name}`;
 }
 
 function isGone(state: ScheduleState | null): boolean {
   return !state || state.deletedAt !== null || state.pausedAt !== null;
+}
+
+// ── which of two definitions in code is newer: by release if both compare, else by which was first seen later ──
+
+type Seen = { readonly hash: string; readonly firstSeenAt: number };
+type Declared = { readonly hash: string; readonly release: string | null };
+
+/** Whether the candidate may take the place of the current definition. */
+export function isNewerDefinition(params: {
+  readonly candidate: Declared;
+  readonly current: Declared;
+  readonly seen: readonly Seen[];
+}): boolean {
+  const { candidate, current, seen } = params;
+  const order = compareReleases(candidate.release, current.release);
+  if (order !== null && order !== 0) return order > 0;
+  const seenAt = (hash: string) => seen.find((each) => each.hash === hash)?.firstSeenAt;
+  const candidateAt = seenAt(candidate.hash);
+  if (candidateAt === undefined) return true;
+  return candidateAt > (seenAt(current.hash) ?? Number.NEGATIVE_INFINITY);
+}
+
+const NUMBER = /^\d{1,15}$/;
+const SEMVER = /^v?(\d{1,9})\.(\d{1,9})\.(\d{1,9})(?:-([0-9A-Za-z.-]+))?(?:\+[0-9A-Za-z.-]+)?$/;
+
+/** Negative, zero or positive as numbers or as semantic versions; null where they do not compare. */
+export function compareReleases(left: string | null, right: string | null): number | null {
+  if (left === null || right === null) return null;
+  if (NUMBER.test(left) && NUMBER.test(right)) return Number(left) - Number(right);
+  const [, ...one] = SEMVER.exec(left) ?? [];
+  const [, ...other] = SEMVER.exec(right) ?? [];
+  if (one.length === 0 || other.length === 0) return null;
+  for (const part of [0, 1, 2]) {
+    const difference = Number(one[part]) - Number(other[part]);
+    if (difference !== 0) return difference;
+  }
+  return comparePrereleases(one[3], other[3]);
+}
+
+/** A release is newer than its own prereleases; numbers in them compare as numbers. */
+function comparePrereleases(left: string | undefined, right: string | undefined): number {
+  if (left === undefined || right === undefined)
+    return Number(right !== undefined) - Number(left !== undefined);
+  const one = left.split(".");
+  const other = right.split(".");
+  for (let part = 0; part < Math.max(one.length, other.length); part += 1) {
+    const a = one[part];
+    const b = other[part];
+    if (a === undefined || b === undefined)
+      return Number(b === undefined) - Number(a === undefined);
+    if (a === b) continue;
+    const areNumbers = NUMBER.test(a) && NUMBER.test(b);
+    if (areNumbers) return Number(a) - Number(b);
+    if (NUMBER.test(a) !== NUMBER.test(b)) return NUMBER.test(a) ? -1 : 1;
+    return a < b ? -1 : 1;
+  }
+  return 0;
 }

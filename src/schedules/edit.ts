@@ -1,5 +1,5 @@
-// Decides how to create, change, pause, resume or delete one schedule, from the state that was read; writes nothing. Each
-// decision first settles the ticks up to now by the definition that was valid until now.
+// Decides how to create, change, pause, resume or delete one schedule, from the state that was read; never writes. First,
+// all ticks up to now are settled under the old definition.
 
 import {
   type Actor,
@@ -20,10 +20,10 @@ import type {
   ScheduleProgress,
   ScheduleSource,
   ScheduleStanding,
-  ScheduleState,
-} from "../store/schedule-store.js";
+} from "../store/schedules/changes.js";
+import type { ScheduleState } from "../store/schedules/state.js";
 import type { TickContext } from "./advance.js";
-import { lookAt } from "./rules/monitor.js";
+import { evaluateAt } from "./rules/monitor.js";
 import type { ScheduleDefinition } from "./rules/schedule.js";
 import { type CachedSchedule, compile, tzdataOf } from "./schedule-cache.js";
 import { type Decision, nextAfter, type Read, settleTicks } from "./updater.js";
@@ -31,7 +31,7 @@ import { type Decision, nextAfter, type Read, settleTicks } from "./updater.js";
 /** The author of pauses of schedules that vanished from the code; such a pause ends with a new declaration. */
 export const VANISHED_BY = "holdfast";
 
-/** What a schedule is to be. */
+/** The wanted state of a schedule. */
 export type Wanted = {
   readonly name: string;
   readonly job: string;
@@ -41,17 +41,17 @@ export type Wanted = {
   readonly source: ScheduleSource;
   readonly release: string | null;
   readonly codeHash: string | null;
-  /** Makes a definition the newest, whatever was seen before. */
+  /** Makes this definition the newest one, whichever definitions were seen before. */
   readonly isForced: boolean;
 };
 
 export type ChangeAuthor = {
   readonly by: string | null;
   readonly actor: Actor;
-  readonly chance: number;
+  readonly random: number;
 } & Omit<TickContext, "now" | "lastPolledAt">;
 
-/** What the audit trail keeps of a change of this schedule. */
+/** The audit entry of a change of this schedule. */
 export function audited(
   { actor, by }: Pick<ChangeAuthor, "actor" | "by">,
   facts: Omit<AuditFacts, "noun">,
@@ -86,7 +86,7 @@ const NO_PROGRESS: ScheduleProgress = {
   tzdata: null,
 };
 
-/** Makes the schedule, or edits it if it is not that already. */
+/** Creates the schedule, or edits it if it differs. */
 export function upsertDecision(
   { state, now }: Read,
   wanted: Wanted,
@@ -101,7 +101,7 @@ export function upsertDecision(
     state.definition === JSON.stringify(wanted.definition);
   const isSameOrigin =
     wanted.codeHash === null || (wanted.codeHash === state.codeHash && wanted.app === state.app);
-  if (isSame && isSameOrigin && !wanted.isForced) return { answer: "unchanged" };
+  if (isSame && isSameOrigin && !wanted.isForced) return { result: "unchanged" };
   const settled = settleTicks(state, { ...author, now, lastPolledAt: null });
   if (!settled.isSettled) return { first: settled.change };
   const { change } = settled;
@@ -114,12 +114,12 @@ export function upsertDecision(
   const compiled = compile(edit);
   const next = isSame
     ? { nextAt: change.progress.nextAt, isEnded: change.progress.isEnded }
-    : nextAfter(compiled, { cursorAt: change.progress.cursorAt, now, chance: author.chance });
+    : nextAfter(compiled, { cursorAt: change.progress.cursorAt, now, random: author.random });
   const isPaused = state.pausedAt !== null && state.deletedAt === null;
   const { pausedAt, pausedBy, pauseNote } = state;
   const isEdit = state.deletedAt === null;
   return {
-    answer: isEdit ? "edited" : "created",
+    result: isEdit ? "edited" : "created",
     change: {
       ...change,
       edit,
@@ -132,7 +132,7 @@ export function upsertDecision(
       progress: {
         ...change.progress,
         ...next,
-        // Ticks that the new definition would have had before it are none.
+        // The new definition has no ticks before the edit.
         cursorAt: isSame ? change.progress.cursorAt : Math.max(change.progress.cursorAt, now),
         ...(isSame ? {} : NOTHING_HELD),
         nextAt: isPaused ? null : next.nextAt,
@@ -142,7 +142,7 @@ export function upsertDecision(
   };
 }
 
-/** Refuses what was meant for another version; what is there already needs no version to be so. */
+/** Refuses a change that was meant for another version, unless it changes nothing. */
 export function requireVersion(
   { state }: Read,
   params: {
@@ -152,7 +152,7 @@ export function requireVersion(
   },
 ): void {
   const { name, ifVersion, decision } = params;
-  const isDone = "answer" in decision && decision.answer === "unchanged";
+  const isDone = "result" in decision && decision.result === "unchanged";
   if (ifVersion === undefined || isDone) return;
   const version = state && state.deletedAt === null ? state.version : null;
   if ((version ?? 0) !== ifVersion)
@@ -163,11 +163,11 @@ function creation(wanted: Wanted, now: number, author: ChangeAuthor): Decision<E
   const edit = editOf(wanted, { kind: "created", anchorAt: gridStart(now), author });
   const { when } = compile(edit);
   const { fromMs, kind } = wanted.definition.when;
-  // An interval that is drawn begins at once, so its first tick is not before the cursor.
+  // A random interval begins at once: its first tick must not be before the cursor.
   const isRange = kind === "range";
   const nextAt = isRange
     ? when.firstAllowed(Math.max(now, fromMs ?? now))
-    : lookAt(wanted.definition, when.next(now));
+    : evaluateAt(wanted.definition, when.next(now));
   const progress = {
     ...NO_PROGRESS,
     cursorAt: isRange ? now - 1 : now,
@@ -177,7 +177,7 @@ function creation(wanted: Wanted, now: number, author: ChangeAuthor): Decision<E
   };
   const { name } = wanted;
   const { audit } = audited(author, { verb: "create", name, change: scheduleChange(null, edit) });
-  return { answer: "created", create: { name, edit, progress, audit } };
+  return { result: "created", create: { name, edit, progress, audit } };
 }
 
 export function pauseDecision(
@@ -187,15 +187,15 @@ export function pauseDecision(
   const state = existing(read, params.name);
   const { note, author } = params;
   const { now } = read;
-  // A pause by an operator takes the place of one that ends by itself.
+  // A pause by an operator replaces one that ends by itself.
   const isTaken = state.pausedBy === VANISHED_BY && author.by !== VANISHED_BY;
   const isSame = state.pausedAt !== null && !isTaken && (note === null || note === state.pauseNote);
-  if (isSame) return { answer: undefined };
+  if (isSame) return { result: undefined };
   const settled = settleTicks(state, { ...author, now, lastPolledAt: null });
   if (!settled.isSettled) return { first: settled.change };
   const { brokenAt, brokenError } = state;
   return {
-    answer: undefined,
+    result: undefined,
     change: {
       ...settled.change,
       ...audited(author, { verb: "pause", name: params.name, note }),
@@ -205,23 +205,23 @@ export function pauseDecision(
   };
 }
 
-/** Also for a broken schedule: it is evaluated again. */
+/** Also resumes a broken schedule, which is then evaluated again. */
 export function resumeDecision(
   read: Read,
   params: { readonly name: string; readonly author: ChangeAuthor },
 ): Decision<void> {
   const state = existing(read, params.name);
   const { now } = read;
-  if (state.pausedAt === null && state.brokenAt === null) return { answer: undefined };
+  if (state.pausedAt === null && state.brokenAt === null) return { result: undefined };
   const settled = settleTicks(state, { ...params.author, now, lastPolledAt: null });
   if (!settled.isSettled) return { first: settled.change };
   const { progress } = settled.change;
-  const { chance } = params.author;
+  const { random } = params.author;
   const next = state.isEnded
     ? { nextAt: null, isEnded: true }
-    : nextAfter(readable(state), { cursorAt: progress.cursorAt, now, chance });
+    : nextAfter(readable(state), { cursorAt: progress.cursorAt, now, random });
   return {
-    answer: undefined,
+    result: undefined,
     change: {
       ...settled.change,
       ...audited(params.author, { verb: "resume", name: params.name }),
@@ -239,7 +239,7 @@ export function deleteDecision(
   const state = existing(read, params.name);
   const settled = settleTicks(state, { ...params.author, now: read.now, lastPolledAt: null });
   if (!settled.isSettled) return { first: settled.change };
-  // The definition stays as it is, readable or not; nothing is drawn from it any more.
+  // The definition stays as it is, readable or not; no tick is computed from it any more.
   const edit: ScheduleEdit = {
     ...state,
     kind: "deleted",
@@ -254,7 +254,7 @@ export function deleteDecision(
   };
   const over = { isNew: false, by: null, isEnded: true, isCancelled: true, run: null };
   return {
-    answer: undefined,
+    result: undefined,
     change: {
       ...settled.change,
       ...audited(params.author, { verb: "delete", name: params.name }),
@@ -265,7 +265,7 @@ export function deleteDecision(
   };
 }
 
-/** An unreadable definition cannot be resumed, only replaced. */
+/** Throws if the definition cannot be read: then it can only be replaced, not resumed. */
 function readable(state: ScheduleState): CachedSchedule {
   try {
     return compile(state);
@@ -281,6 +281,18 @@ function readable(state: ScheduleState): CachedSchedule {
 export function existing({ state }: Read, name: string): ScheduleState {
   if (!state || state.deletedAt !== null) throw new ScheduleNotFoundError(name);
   return state;
+}
+
+/** An edit by a call keeps the app of the schedule and the definition in code that it came from. */
+export function fromCall(
+  wanted: Pick<Wanted, "name" | "job" | "definition" | "input" | "isForced">,
+  state: ScheduleState | null,
+  app: string | null,
+): Wanted {
+  const isKept = state !== null && state.deletedAt === null;
+  if (!isKept) return { ...wanted, app, source: "api", release: null, codeHash: null };
+  const { source, release, codeHash } = state;
+  return { ...wanted, app: state.app, source, release, codeHash };
 }
 
 function editOf(
@@ -313,7 +325,7 @@ function editOf(
   };
 }
 
-/** A new rhythm begins now; otherwise the grid stays where it was, whatever is left out of it. */
+/** A new rhythm begins now; otherwise the grid keeps its anchor, whichever times are excluded. */
 export function anchorAfter(state: ScheduleState, wanted: ScheduleDefinition, now: number): number {
   const isSame = state.deletedAt === null && sameRhythm(state.definition, wanted);
   return isSame ? state.anchorAt : gridStart(now);

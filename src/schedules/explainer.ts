@@ -1,8 +1,10 @@
-// `schedules.explain`: why there was a run at an instant, or why there was none. Gathers what the
-// database knows (ledger, versions, runs, attempts) and lets schedules/explain/explain.ts say it. Reads only.
+// Gathers the facts for `schedules.explain` from the database: ledger, versions, runs, attempts. The files of explain/ put
+// them into words. Reads only.
 
 import type { RunId } from "../runs/rules/run.js";
-import type { ScheduleState, ScheduleVersion, TickRecord } from "../store/schedule-store.js";
+import type { ScheduleVersion } from "../store/schedules/schedules.js";
+import type { ScheduleState } from "../store/schedules/state.js";
+import type { TickRecord } from "../store/schedules/ticks.js";
 import type { Store } from "../store/store.js";
 import {
   explainDue,
@@ -30,21 +32,21 @@ import { type CachedSchedule, compile } from "./schedule-cache.js";
 export type Explanation = {
   readonly schedule: string;
   readonly at: Date;
-  /** The tick that the instant is; null if it is none. */
+  /** The tick at the instant; null if there is none. */
   readonly tick: Date | null;
   readonly outcome: Outcome | "planned" | "due" | "no_tick" | "unknown";
   readonly reason: Reason | null;
   /** The answer in one sentence. */
   readonly text: string;
-  /** What it rests on, line by line. */
+  /** The evidence, line by line. */
   readonly evidence: readonly string[];
   readonly runId: string | null;
-  /** For an instant that is no tick: the ticks beside it, where they are known. */
+  /** For an instant that is not a tick: the neighbouring ticks, if they are known. */
   readonly before: Date | null;
   readonly after: Date | null;
 };
 
-type Asked = {
+type ExplainParams = {
   readonly store: Store;
   readonly state: ScheduleState;
   readonly now: number;
@@ -52,13 +54,13 @@ type Asked = {
   readonly atMs: number | null;
 };
 
-export async function explainAt({ store, state, now, atMs }: Asked): Promise<Explanation> {
-  const versions = await store.scheduleVersions({ name: state.name });
-  const inquiry = new Inquiry({ store, state, now, versions });
-  return inquiry.explain(atMs ?? (await inquiry.lastTick()) ?? now);
+export async function explainAt({ store, state, now, atMs }: ExplainParams): Promise<Explanation> {
+  const versions = await store.schedules.versions({ name: state.name });
+  const explainer = new Explainer({ store, state, now, versions });
+  return explainer.explain(atMs ?? (await explainer.lastTick()) ?? now);
 }
 
-/** A definition, and the time in which it decided: after `fromAt`, up to and including `toAt`. */
+/** A definition and the time in which it was in force: after `fromAt`, up to and including `toAt`. */
 type Era = {
   readonly version: ScheduleVersion;
   /** Null if it cannot be read. */
@@ -71,22 +73,24 @@ type Era = {
 };
 
 const LIVE_SHOWN = 5;
-/** How far back ticks of a drawn interval are searched for the one that was fired. */
+/** How many ticks of a random interval are read to find the last fired one. */
 const DRAWN_BACK = 50;
 const PAGE = 100;
 const SECOND_MS = 1_000;
 const DAY_MS = 86_400_000;
-/** How far back the tick before an instant is looked for, step by step. */
+/** The search for the tick before an instant widens in these steps. */
 const BACK_MS = [DAY_MS, 40 * DAY_MS, 400 * DAY_MS, 10_000 * DAY_MS];
 
-class Inquiry {
+class Explainer {
   readonly #store: Store;
   readonly #state: ScheduleState;
   readonly #now: number;
   readonly #eras: readonly Era[];
   #standing: StandingFacts | null = null;
 
-  constructor(params: Omit<Asked, "atMs"> & { readonly versions: readonly ScheduleVersion[] }) {
+  constructor(
+    params: Omit<ExplainParams, "atMs"> & { readonly versions: readonly ScheduleVersion[] },
+  ) {
     this.#store = params.store;
     this.#state = params.state;
     this.#now = params.now;
@@ -98,7 +102,7 @@ class Inquiry {
     return tick ?? (await this.#asNoTick(at));
   }
 
-  /** The newest tick whose time has come, recorded or not; null if there was none yet. */
+  /** The newest tick up to now, recorded or not; null if there was none yet. */
   lastTick(): Promise<number | null> {
     return this.#before(this.#now + 1);
   }
@@ -117,7 +121,7 @@ class Inquiry {
     return found && { ...found, at: new Date(at) };
   }
 
-  /** Null if the instant is no tick, as far as can be known. */
+  /** Null if the instant is not a tick, as far as can be known. */
   async #asTick(at: number): Promise<Explanation | null> {
     const row = await this.#rowOf(at);
     if (row) return this.#recorded(at, row);
@@ -129,15 +133,15 @@ class Inquiry {
     const isTick = isDrawn ? isNext : isTickOf(era.compiled.when, at);
     if (!isTick) return null;
     const facts = await this.#tickFacts(at, era);
-    const answer = (words: Words) => this.#answer(at, words, { tick: at });
-    if (!era.isCurrent || at <= state.cursorAt) return answer(explainForgotten(facts));
-    if (at > this.#now) return answer(explainPlanned(facts));
+    const explanation = (words: Words) => this.#explanation(at, words, { tick: at });
+    if (!era.isCurrent || at <= state.cursorAt) return explanation(explainForgotten(facts));
+    if (at > this.#now) return explanation(explainPlanned(facts));
     const unrecorded = { ...facts, newest: await this.#newest() };
-    if (state.pausedAt !== null) return answer(explainOpen(unrecorded, "paused"));
-    if (state.brokenAt !== null) return answer(explainOpen(unrecorded, "broken"));
+    if (state.pausedAt !== null) return explanation(explainOpen(unrecorded, "paused"));
+    if (state.brokenAt !== null) return explanation(explainOpen(unrecorded, "broken"));
     const { allPaused } = facts.standing;
-    if (allPaused && at >= allPaused.at) return answer(explainOpen(unrecorded, "paused"));
-    return answer(explainDue(unrecorded));
+    if (allPaused && at >= allPaused.at) return explanation(explainOpen(unrecorded, "paused"));
+    return explanation(explainDue(unrecorded));
   }
 
   async #recorded(at: number, row: TickRecord): Promise<Explanation> {
@@ -148,14 +152,14 @@ class Inquiry {
     const obstacle = inTheWay === undefined ? null : await this.#run(inTheWay);
     const replacedBy = run ? await this.#replacedBy(at, run) : null;
     const words = explainRecorded({ ...facts, ledger: row, run, obstacle, replacedBy });
-    return this.#answer(at, words, { tick: at, runId: row.run });
+    return this.#explanation(at, words, { tick: at, runId: row.run });
   }
 
   async #asNoTick(at: number): Promise<Explanation> {
     const era = this.#eraAt(at);
     const { before, after } = await this.#beside(at);
     const facts: NoTickFacts = {
-      ...this.#asked(at),
+      ...this.#instant(at),
       rule: era && !era.isAbsent ? ruleOf(era) : null,
       isInPattern: era?.compiled?.when.matchesPattern(at) ?? false,
       excludedBy: era?.compiled?.when.ruleAgainst(at) ?? null,
@@ -174,13 +178,13 @@ class Inquiry {
     const isUnreadable = facts.rule !== null && facts.rule.definition === null;
     const isUnknowable = isUnreadable || (era !== null && this.#mayBeDrawn(at, era));
     const words = isUnknowable ? explainUnknowable(facts) : explainNoTick(facts);
-    return this.#answer(at, words, {
+    return this.#explanation(at, words, {
       before: before?.tick ?? null,
       after: after?.tick ?? null,
     });
   }
 
-  /** Of an interval that is drawn nobody knows what comes after the next tick, or before a run's end. */
+  /** Only the next tick of a random interval is known, and only after the previous run has ended. */
   #mayBeDrawn(at: number, era: Era): boolean {
     const { isEnded, pausedAt, brokenAt } = this.#state;
     const isDrawn = era.compiled?.definition.when.kind === "range";
@@ -190,7 +194,7 @@ class Inquiry {
     return isDrawn && isOpen && isFiring && at > this.#now && isAllowed(era, at);
   }
 
-  #answer(
+  #explanation(
     at: number,
     words: Words,
     more: {
@@ -215,14 +219,14 @@ class Inquiry {
     };
   }
 
-  #asked(at: number) {
+  #instant(at: number) {
     const { name, job } = this.#state;
     return { schedule: name, job, at, now: this.#now };
   }
 
   async #tickFacts(at: number, era: Era | null): Promise<TickFacts> {
     return {
-      ...this.#asked(at),
+      ...this.#instant(at),
       rule: era ? ruleOf(era) : this.#unknownRule(at),
       drawn: era ? await this.#drawn(at, era) : null,
       standing: await this.#stands(),
@@ -230,7 +234,7 @@ class Inquiry {
     };
   }
 
-  /** For a row whose version is not kept: nothing prunes versions, but nothing should fail either. */
+  /** For a row without its version. Versions are never pruned, but an explanation must not fail. */
   #unknownRule(at: number): RuleFacts {
     const version = { version: 0, kind: "edited", at, by: null } as const;
     return { version, definition: null, anchorAt: at, isCurrent: false };
@@ -261,7 +265,10 @@ class Inquiry {
   }
 
   async #run(id: RunId): Promise<RunFacts | null> {
-    const [record, attempts] = await Promise.all([this.#store.run(id), this.#store.attempts(id)]);
+    const [record, attempts] = await Promise.all([
+      this.#store.runs.get(id),
+      this.#store.runs.attempts(id),
+    ]);
     if (!record) return null;
     const place = this.#state.live.findIndex((each) => each.id === id);
     const waitsFor = this.#state.live[place]?.isGated
@@ -275,17 +282,17 @@ class Inquiry {
     };
   }
 
-  /** The run whose end decided when a drawn tick comes: that of the newest fired tick before it. */
+  /** The run whose end drew this tick: the run of the newest fired tick before it. */
   async #drawn(at: number, era: Era): Promise<DrawnFacts | null> {
     if (era.compiled?.definition.when.kind !== "range") return null;
     const rows = await this.#ticks({ toAt: at - 1, limit: DRAWN_BACK });
     const id = rows.find(({ run }) => run !== null)?.run;
-    const run = id === undefined || id === null ? null : await this.#store.run(id);
+    const run = id === undefined || id === null ? null : await this.#store.runs.get(id);
     if (!run) return null;
     return { run: run.id, finishedAt: run.finishedAt, hasFailed: run.status === "failed" };
   }
 
-  /** The later tick whose run took the place of this cancelled one. */
+  /** The later tick whose run replaced this cancelled one. */
   async #replacedBy(at: number, { id, status, finishedAt }: RunFacts): Promise<number | null> {
     if (status !== "cancelled" || finishedAt === null) return null;
     const rows = await this.#ticks({ fromAt: at + 1, toAt: finishedAt, limit: PAGE });
@@ -293,7 +300,7 @@ class Inquiry {
   }
 
   async #backfills(at: number): Promise<BackfillFacts[]> {
-    const all = await this.#store.backfills({ name: this.#state.name });
+    const all = await this.#store.schedules.backfills({ name: this.#state.name });
     return all
       .filter(({ fromAt, toAt }) => fromAt <= at && at <= toAt)
       .filter(({ isCancelled, cursorAt }) => !isCancelled || cursorAt >= at)
@@ -305,7 +312,7 @@ class Inquiry {
   }
 
   #ticks(filter: { readonly fromAt?: number; readonly toAt?: number; readonly limit: number }) {
-    return this.#store.ticks({ schedule: this.#state.name, ...filter });
+    return this.#store.schedules.ticks({ schedule: this.#state.name, ...filter });
   }
 
   async #newest() {
@@ -313,7 +320,7 @@ class Inquiry {
     return row ? { ...row, at: row.lastAt } : null;
   }
 
-  /** The row that has this tick. What the ledger has is a tick, whatever rules of zones say today. */
+  /** The row of this tick. The ledger decides, even if newer time zone rules would not compute this tick. */
   async #rowOf(at: number): Promise<TickRecord | null> {
     const rows = await this.#ticks({ fromAt: at, toAt: at, limit: 2 });
     const exact = rows.find(({ firstAt, lastAt }) => firstAt === at || lastAt === at);
@@ -332,15 +339,15 @@ class Inquiry {
   async #beside(at: number) {
     const before = await this.#before(at);
     const after = await this.#after(at);
-    const tell = (tick: number | null) => (tick === null ? null : this.#asTick(tick));
-    return { before: await tell(before), after: await tell(after) };
+    const explainTick = (tick: number | null) => (tick === null ? null : this.#asTick(tick));
+    return { before: await explainTick(before), after: await explainTick(after) };
   }
 
   async #before(at: number): Promise<number | null> {
     const [row] = await this.#ticks({ toAt: at - 1, limit: 1 });
     const known = row ? lastBefore(row, at, this.#whenOf(row)) : null;
     const { nextAt, cursorAt } = this.#state;
-    // What is not in the ledger: still to be recorded, or recorded so long ago that it is not kept.
+    // Ticks without a row: not recorded yet, or recorded so long ago that the row is gone.
     for (const era of this.#eras.toReversed()) {
       const fromAt = Math.max(era.fromAt, known === null ? 0 : Math.min(cursorAt, known));
       if (era.isAbsent || !era.compiled || fromAt >= at - 1) continue;
@@ -366,7 +373,7 @@ class Inquiry {
     return null;
   }
 
-  /** The first row after the instant: the ledger is read from its new end, so by growing windows. */
+  /** The first row after the instant. The ledger is read newest first, so the search uses growing windows. */
   async #drawnAfter(fromAt: number, era: Era): Promise<number | null> {
     const { nextAt, isEnded } = this.#state;
     const endAt = Math.min(era.toAt, this.#now);
@@ -386,7 +393,7 @@ function eraOf(version: ScheduleVersion, next: ScheduleVersion | undefined): Era
   let compiled: CachedSchedule | null | undefined;
   return {
     version,
-    // Read when it is asked for: of many versions only those near the instant are.
+    // Parsed on first use: of many versions only those near the instant are needed.
     get compiled() {
       if (compiled === undefined) compiled = compiledOrNull(version);
       return compiled;
@@ -411,7 +418,7 @@ function isAllowed({ compiled }: Era, at: number): boolean {
   return compiled !== null && compiled.when.ruleAgainst(at) === null;
 }
 
-/** A definition that came soon after, or went shortly before: the others would only confuse. */
+/** Whether the definition was in force within a day of the instant; others would only confuse. */
 function isNear({ fromAt, toAt, isCurrent }: Era, at: number): boolean {
   return isCurrent || (fromAt >= at && fromAt - at <= DAY_MS) || (toAt < at && at - toAt <= DAY_MS);
 }
@@ -422,7 +429,7 @@ function lastBefore(row: TickRecord, at: number, when: When | null): number {
   return found ?? row.firstAt;
 }
 
-/** The newest tick in a stretch of time, near its end first. */
+/** The newest tick in a stretch of time, searched from its end. */
 function newestIn(
   when: When,
   { fromAt, untilAt }: { readonly fromAt: number; readonly untilAt: number },

@@ -1,14 +1,16 @@
-// What callers of `holdfast.schedules` give it, and how that is checked.
+// Types and checks the options of `holdfast.schedules`.
 
 import { inputHash } from "../runs/enqueue.js";
 import type { Job } from "../runs/job.js";
 import type { InputOption } from "../runs/job-options.js";
 import { ConfigurationError, type Problem } from "../shared/errors.js";
 import { requireKey } from "../shared/names.js";
-import { type By, instantMs, jobName, readBy, refuse, requireOptions } from "../shared/options.js";
+import { type By, instantMs, jobName, readBy, requireOptions } from "../shared/options.js";
 import { CURSOR_PROBLEM, limitProblems, PAGE_DEFAULT } from "../shared/paging.js";
+import { refuse } from "../shared/problems.js";
 import { refuseUnknownMembers } from "../shared/suggest.js";
-import type { ScheduleFilter, TickFilter } from "../store/schedule-store.js";
+import type { ScheduleFilter } from "../store/schedules/schedules.js";
+import type { TickFilter } from "../store/schedules/ticks.js";
 import type { Store } from "../store/store.js";
 import type { CalendarRules } from "./calendars/calendar.js";
 import { monitorJob } from "./rules/monitor.js";
@@ -28,9 +30,9 @@ export type UpsertOptions<Input = unknown> = ScheduleOptions &
 
 export type UpsertAsked = By & {
   /**
-   * The version that this change goes by; 0: there is none yet. If it is another by now, nothing is
-   * changed, and the call is refused with SCHEDULE_CHANGED.
-   * @default whatever is there
+   * The version that this change is based on; 0: there must be no schedule yet. If the stored version differs, nothing
+   * is changed, and the call is refused with SCHEDULE_CHANGED.
+   * @default any version
    */
   readonly ifVersion?: number | undefined;
 };
@@ -38,16 +40,16 @@ export type UpsertAsked = By & {
 export type Upserted = { readonly schedule: Schedule; readonly warnings: readonly string[] };
 
 export type TriggerOptions = By & {
-  /** Why: a test is a run like any other, but it says so. @default "manual" */
+  /** A test run is executed like any other, and marked as a test. @default "manual" */
   readonly mode?: "manual" | "test" | undefined;
-  /** Instead of the schedule's own. */
+  /** Replaces the schedule's own input. */
   readonly input?: unknown | undefined;
   /**
-   * Only if a tick is due and no run is live; then the run is of mode "scheduled". It is stored only: a worker or `tick()`
-   * executes it.
+   * Fires only if a tick is due and no run is live; the run then has the mode "scheduled". The run is only stored: a
+   * worker or `tick()` executes it.
    */
   readonly ifDue?: boolean | undefined;
-  /** The same delivery twice is the same run. */
+  /** A repeated delivery gives the same run. */
   readonly deliveryId?: string | undefined;
 };
 
@@ -63,7 +65,7 @@ export async function calendarsOf(
   { calendars }: { readonly calendars?: unknown },
 ): Promise<ReadonlyMap<string, CalendarRules>> {
   if (calendars === undefined) return new Map();
-  return new Map((await store.calendars()).map(({ name, rules }) => [name, rules]));
+  return new Map((await store.calendars.list()).map(({ name, rules }) => [name, rules]));
 }
 
 export function definitionOf(
@@ -78,7 +80,7 @@ export function definitionOf(
   });
 }
 
-/** The job of a schedule; a monitor has a name in its place. */
+/** The job of a schedule; a monitor gets a reserved name. */
 export function jobOf(
   name: string,
   { job, monitor }: { readonly job?: unknown; readonly monitor?: unknown },
@@ -89,7 +91,7 @@ export function jobOf(
   return refuse(field, "goes without `monitor: true`: a monitor runs nothing here");
 }
 
-export function readUpsertAsked(options: UpsertAsked | undefined, field: string): UpsertAsked {
+export function readUpsertCondition(options: UpsertAsked | undefined, field: string): UpsertAsked {
   if (options === undefined) return {};
   requireOptions(options, field);
   const problems = refuseUnknownMembers(options, ["by", "ifVersion"], field);
@@ -99,7 +101,7 @@ export function readUpsertAsked(options: UpsertAsked | undefined, field: string)
   if (ifVersion !== undefined && !(Number.isSafeInteger(ifVersion) && ifVersion >= 0))
     refuse(
       `${field}.ifVersion`,
-      "must be the version of a schedule, or 0 for one that is not there yet",
+      "must be the version of a schedule, or 0 for a schedule that does not exist yet",
     );
   return { ...(by === undefined ? {} : { by }), ...(ifVersion === undefined ? {} : { ifVersion }) };
 }
@@ -126,7 +128,22 @@ export function readTrigger(options: TriggerOptions) {
   return { mode, isIfDue: ifDue, delivery };
 }
 
-// What `schedules.list` and `schedules.ticks` may be asked for, and the same in the words of the store.
+export function readBackfill(options: BackfillOptions) {
+  const field = "schedules.backfill()";
+  requireOptions(options, field);
+  const problems = refuseUnknownMembers(options, ["from", "to", "all", "by"], field);
+  const { all: isAll = false } = options;
+  if (typeof isAll !== "boolean")
+    problems.push({ field: `${field}.all`, message: "must be true or false" });
+  if (problems.length > 0) throw new ConfigurationError(problems);
+  const by = readBy(options.by === undefined ? undefined : { by: options.by }, field);
+  const fromAt = instantMs(options.from, `${field}.from`);
+  const toAt = instantMs(options.to, `${field}.to`);
+  if (fromAt > toAt) refuse(`${field}.to`, "must not be before `from`");
+  return { fromAt, toAt, isAll, by };
+}
+
+// ── the filters of `schedules.list` and `schedules.ticks`, checked and translated for the store ──
 
 export type ScheduleListOptions = {
   readonly job?: string | undefined;
@@ -149,7 +166,7 @@ export type TickListOptions = {
 
 const STATUSES: readonly ScheduleStatus[] = ["active", "paused", "ended", "broken"];
 
-/** Throws what is wrong with the options, all of it at once. */
+/** Throws one error that names every wrong option. */
 export function readScheduleFilter(options: ScheduleListOptions): ScheduleFilter {
   requireOptions(options, "schedules.list()");
   const members = ["job", "app", "status", "limit", "cursor"];
@@ -168,7 +185,7 @@ export function readScheduleFilter(options: ScheduleListOptions): ScheduleFilter
   };
 }
 
-/** The same for the ledger; null: of all schedules. */
+/** The filter of the ledger; null: of all schedules. */
 export function readTickFilter(name: string | null, options: TickListOptions): TickFilter {
   requireOptions(options, "schedules.ticks()");
   const members = ["from", "to", "outcome", "limit", "cursor"];
@@ -190,7 +207,7 @@ export function readTickFilter(name: string | null, options: TickListOptions): T
   };
 }
 
-/** Where a page of the ledger ended. */
+/** The position after the last row of a page. */
 export function tickCursor(last: { readonly firstAt: number; readonly schedule: string }): string {
   return `${last.firstAt}:${last.schedule}`;
 }

@@ -1,13 +1,13 @@
 // Computes what a definition will do: its next ticks, the clock changes that touch them, and warnings for its author. Pure.
 
-import { formatDuration } from "../shared/duration-text.js";
+import { formatDuration } from "../shared/duration.js";
 import { ConfigurationError } from "../shared/errors.js";
 import { cronSchedule } from "./cron/cron.js";
 import { describeTouch, dstTouches } from "./cron/dst.js";
 import { gridStart } from "./edit.js";
+import { describeWhen } from "./rules/describe-when.js";
 import type { ScheduleDefinition } from "./rules/schedule.js";
 import { makeWhen } from "./rules/when.js";
-import { describeWhen } from "./rules/when-words.js";
 import type { CachedSchedule } from "./schedule-cache.js";
 
 export type Preview = {
@@ -19,7 +19,7 @@ export type Preview = {
 export type DefinitionPreview = Preview & {
   /** When it runs, in plain words. */
   readonly description: string;
-  /** What whoever stores it should know. */
+  /** For its author: how late it may run, and which clock changes touch it. */
   readonly warnings: readonly string[];
 };
 
@@ -91,8 +91,8 @@ export function warningsFor(definition: ScheduleDefinition, now: number): string
 }
 
 /**
- * After an outage the newest missed tick is fired at any hour, unless `within` bounds that. Returns null without need for
- * a warning: ticks less than an hour apart are never later than that, and a week apart late is better than never.
+ * After an outage the newest missed tick is fired at any hour, unless `within` bounds that. Null: no warning
+ * is needed. Ticks less than an hour apart are never later than that, and of ticks a week apart, late is better than never.
  */
 export function lateWarning(definition: ScheduleDefinition, now: number): string | null {
   const { when, missed, monitor } = definition;
@@ -108,8 +108,8 @@ export function lateWarning(definition: ScheduleDefinition, now: number): string
   const [largest, smallest] = [Math.max(0, ...gaps), Math.min(WEEK_MS, ...gaps)];
   if (largest < HOUR_MS || smallest >= WEEK_MS) return null;
   return (
-    `A tick that nobody fired in time is made up for whenever an instance is back, up to ${formatDuration(largest)} late ` +
-    '(missed: "latest"). If that is too late to be of use, bound it: missed: { run: "latest", within: "1h" }, or missed: "skip".'
+    `After downtime, the most recent missed tick is run whenever an instance is back, up to ${formatDuration(largest)} late ` +
+    '(missed: "latest"). If that is too late to be useful, limit it: missed: { run: "latest", within: "1h" }, or missed: "skip".'
   );
 }
 

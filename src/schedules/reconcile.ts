@@ -1,4 +1,4 @@
-// Brings the database up to the schedules that this process declares: once, before the first is fired or triggered, and
+// Writes the schedules that this process declares to the database: once, before the first one is fired or triggered, and
 // whenever a caller applies them.
 
 import type { Actor } from "../operations/rules/audit.js";
@@ -8,13 +8,15 @@ import { requireOptions } from "../shared/options.js";
 import type { Ports } from "../shared/ports.js";
 import { refuseUnknownMembers } from "../shared/suggest.js";
 import type { LazyStore } from "../store/lazy-store.js";
-import type { ScheduleState } from "../store/schedule-store.js";
+import type { ScheduleState } from "../store/schedules/state.js";
 import type { Store } from "../store/store.js";
 import type { Emit } from "../telemetry/log.js";
+import { isActive, progressOf } from "./advance.js";
 import { catchUpWithCalendars } from "./calendars.js";
 import { isNewerTzdata } from "./cron/zone.js";
 import {
   type Declaration,
+  emitVerdict,
   findVanished,
   isUpToDate,
   isVanished,
@@ -22,14 +24,13 @@ import {
   type PlannedChange,
   pauseVanished,
   reconcile,
-  tellVerdict,
   vanishedWords,
   wantedOf,
 } from "./declared.js";
 import { anchorAfter, type ChangeAuthor, gridStart } from "./edit.js";
 import { calendarsOf } from "./options.js";
 import { lateWarning, previewOf } from "./preview.js";
-import { lookAt } from "./rules/monitor.js";
+import { evaluateAt } from "./rules/monitor.js";
 import { readSchedule, SCHEDULE_MEMBERS, type ScheduleOptions } from "./rules/schedule.js";
 import { compile, tzdataOf } from "./schedule-cache.js";
 import { type ScheduleUpdater, settleTicks } from "./updater.js";
@@ -101,7 +102,7 @@ export class Reconciler {
     const store = await lazyStore.for("schedules.apply");
     const planned = await declarations.plan(store);
     await declarations.reconcileAll(store, { isForced: true });
-    await declarations.reportVanished(store);
+    await declarations.reportVanished(store, { isApplied: true });
     void running.changed();
     return planned;
   }
@@ -114,8 +115,9 @@ export type DeclarationsParams = {
   readonly updater: ScheduleUpdater;
   readonly actor: Actor;
   readonly app: string | null;
+  readonly program: string | null;
   readonly release: string | null;
-  /** False: what vanished is only reported, as in development. */
+  /** False: vanished schedules are only reported, as in development. */
   readonly mayPause: boolean;
   readonly emit: Emit;
   readonly jobs: JobDirectory;
@@ -125,6 +127,7 @@ type Declared = { readonly name: string; readonly job: string; readonly options:
 
 const PREVIEWED = 5;
 const TZDATA_BATCH = 500;
+const FAR_BATCH = 200;
 
 export class Declarations {
   readonly #params: DeclarationsParams;
@@ -141,7 +144,7 @@ export class Declarations {
     return [...this.#declared.keys()];
   }
 
-  /** Everything that can be checked without the database is checked at once. */
+  /** Checks everything that needs no database. */
   add(name: string, job: string, options: ScheduleOptions): void {
     const checked = requireName(name, "schedule(name)");
     if (this.#declared.has(checked)) throw new DuplicateScheduleError(checked);
@@ -154,14 +157,14 @@ export class Declarations {
     this.#declared.set(checked, { name: checked, job, options });
   }
 
-  /** Brings the database up to the code. */
+  /** Writes all declarations that differ from the database. */
   async reconcileAll(
     store: Store,
     { isForced, only }: { readonly isForced: boolean; readonly only?: string },
   ): Promise<readonly PlannedChange[]> {
     const changes: PlannedChange[] = [];
     const chosen = [...this.#declared.values()].filter(({ name }) => (only ?? name) === name);
-    const { schedules, now } = await store.scheduleStates({
+    const { schedules, now } = await store.schedules.states({
       names: chosen.map(({ name }) => name),
     });
     const states = new Map(schedules.map((state) => [state.name, state]));
@@ -170,13 +173,13 @@ export class Declarations {
       const declaration = await this.#declarationOf(declared);
       const calendars = await calendarsOf(store, declared.options);
       const params = { ...this.#context(store), calendars, isForced };
-      // Most are as they were: they need not be read once more, one by one.
+      // Most are unchanged and need no read of their own.
       const verdict = isUpToDate(declaration, states.get(declared.name), params)
         ? "unchanged"
         : await reconcile(declaration, params);
       if (declared.options.calendars !== undefined && verdict !== "foreign")
         await catchUpWithCalendars({ ...this.#context(store), name: declared.name });
-      tellVerdict(this.#params.emit, declared.name, verdict);
+      emitVerdict(this.#params.emit, declared.name, verdict);
       if (verdict === "created" || verdict === "edited") {
         const { definition } = wantedOf(declaration, { ...params, now: null });
         const warning = lateWarning(definition, now);
@@ -189,14 +192,14 @@ export class Declarations {
     return changes;
   }
 
-  /** All that is wrong is said at once, before anything is stored. */
+  /** Throws one error with all problems before anything is stored. */
   async #checkAll(
     store: Store,
     chosen: readonly Declared[],
     states: ReadonlyMap<string, ScheduleState>,
   ): Promise<void> {
     const problems: Problem[] = [];
-    const { now } = await store.scheduleStates({ names: [] });
+    const { now } = await store.schedules.states({ names: [] });
     for (const declared of chosen) {
       try {
         if (!declared.options.monitor) await this.#params.jobs.ensure(declared.job);
@@ -213,13 +216,13 @@ export class Declarations {
     if (problems.length > 0) throw new ConfigurationError(problems);
   }
 
-  /** What `reconcileAll` with force would do, and which upcoming ticks it would move. */
+  /** The changes that a forced `reconcileAll` would make, and the upcoming ticks that it would move. */
   async plan(store: Store): Promise<readonly PlannedChange[]> {
     const planned: PlannedChange[] = [];
     const context = this.#context(store);
     for (const declared of this.#declared.values()) {
       const calendars = await calendarsOf(store, declared.options);
-      const { schedules, now } = await store.scheduleStates({ names: [declared.name] });
+      const { schedules, now } = await store.schedules.states({ names: [declared.name] });
       const state = schedules[0] ?? null;
       const declaration = await this.#declarationOf(declared);
       const wanted = wantedOf(declaration, {
@@ -244,71 +247,99 @@ export class Declarations {
     return planned;
   }
 
-  /** Whether there is anything to look at each minute: an app without a name pauses nothing. */
+  /** Whether vanished schedules are checked for each minute: an app without a name pauses nothing. */
   get isWatchful(): boolean {
     return this.#params.app !== null && this.#params.mayPause;
   }
 
-  async reportVanished(store: Store): Promise<void> {
+  /** Pauses what this program has dropped; if applied, everything that no live instance declares. */
+  async reportVanished(store: Store, { isApplied = false } = {}): Promise<void> {
     const { app, mayPause, emit } = this.#params;
     await this.#reviveDropped(store);
     const vanished = await this.#vanished(store);
-    const paused = mayPause ? await pauseVanished(this.#context(store), vanished) : [];
-    for (const { name } of vanished) {
-      const isPaused = paused.includes(name);
-      if (this.#reported.has(name) && !isPaused) continue;
-      this.#reported.add(name);
-      const done = { isPaused: isPaused && app !== null, app };
-      emit("schedule.vanished", {
-        schedule: name,
-        ...done,
-        what: vanishedWords(name, done.isPaused),
-      });
+    const context = this.#context(store);
+    const paused = mayPause ? await pauseVanished(context, vanished, { isApplied }) : [];
+    for (const { name: schedule, otherProgram } of vanished) {
+      const isPaused = paused.includes(schedule);
+      if (this.#reported.has(schedule) && !isPaused) continue;
+      this.#reported.add(schedule);
+      const what = vanishedWords({ schedule, isPaused, otherProgram });
+      emit("schedule.vanished", { schedule, isPaused, app, what });
     }
   }
 
-  /** After a rollback: what a newer release had dropped goes on once nobody of that release is left. */
+  /** After a rollback: a schedule that a newer release dropped resumes once no instance of that release is left. */
   async #reviveDropped(store: Store): Promise<void> {
-    const { schedules } = await store.scheduleStates({ names: this.names });
+    const { schedules } = await store.schedules.states({ names: this.names });
     for (const { name } of schedules.filter(isVanished)) {
       const declared = this.#declared.get(name);
       if (!declared) continue;
       const calendars = await calendarsOf(store, declared.options);
       const params = { ...this.#context(store), calendars, isForced: false };
       const verdict = await reconcile(await this.#declarationOf(declared), params);
-      // That it is refused was said at the start.
-      if (verdict !== "older") tellVerdict(this.#params.emit, name, verdict);
+      // The refusal was already logged at the start.
+      if (verdict !== "older") emitVerdict(this.#params.emit, name, verdict);
     }
   }
 
   #vanished(store: Store) {
-    return findVanished({ store, app: this.#params.app, declared: new Set(this.names) });
+    const { app, program } = this.#params;
+    return findVanished({ store, app, program, declared: new Set(this.names) });
   }
 
-  /** Ticks that newer rules of time zones have moved; the past stays as it was recorded. */
+  /** Recomputes next ticks under newer time zone rules; recorded ticks stay as they are. */
   async recompute(store: Store): Promise<void> {
     const runtime = process.versions.tz;
     if (runtime === undefined) return;
-    const names = await store.schedulesByTzdata({ not: runtime, limit: TZDATA_BATCH });
+    const names = await store.schedules.byTzdata({ not: runtime, limit: TZDATA_BATCH });
     for (const name of names) {
       await this.#updater.change(store, name, ({ state, now }) => {
         const stored = state?.tzdata ?? undefined;
         if (!state || state.nextAt === null || !isNewerTzdata({ runtime, stored }))
-          return { answer: undefined };
+          return { result: undefined };
         const around = { now, lastPolledAt: null, newId: this.#author().newId };
         const settled = settleTicks(state, around);
         if (!settled.isSettled) return { first: settled.change };
         const { progress } = settled.change;
         const { definition, when } = compile(state);
-        const nextAt = lookAt(definition, when.next(Math.max(progress.cursorAt, now)));
+        const nextAt = evaluateAt(definition, when.next(Math.max(progress.cursorAt, now)));
         const cursorAt = Math.max(progress.cursorAt, now);
         const moved = { cursorAt, nextAt, isEnded: nextAt === null, tzdata: tzdataOf(definition) };
         return {
-          answer: undefined,
+          result: undefined,
           change: { ...settled.change, progress: { ...progress, ...moved } },
         };
       });
     }
+  }
+
+  /**
+   * Finds next ticks that lie beyond the rule's own next tick: such a schedule would stay silent until then, and no poll
+   * notices it. It gets the rule's next tick, with the evidence in a warning; what it left out is evaluated as missed.
+   */
+  async resetFar(store: Store): Promise<void> {
+    for (let after: string | null = null; ; ) {
+      const rest = after === null ? {} : { after };
+      const page = await store.schedules.list({ state: "active", limit: FAR_BATCH, ...rest });
+      const names = page.map(({ name }) => name);
+      const { schedules, now } = await store.schedules.states({ names });
+      for (const state of schedules)
+        if (nearerTick(state, now) !== null) await this.#resetFarTick(store, state.name);
+      after = names.at(-1) ?? null;
+      if (page.length < FAR_BATCH) return;
+    }
+  }
+
+  async #resetFarTick(store: Store, schedule: string): Promise<void> {
+    await this.#updater.change<void>(store, schedule, async ({ state, now }) => {
+      const nextAt = state && nearerTick(state, now);
+      if (!state || nextAt === null) return { result: undefined };
+      const stored = { nextAt: isoOf(state.nextAt), cursorAt: isoOf(state.cursorAt) };
+      this.#params.emit("schedule.stuck", { schedule, ...stored });
+      const { id, revision } = state;
+      const progress = { ...progressOf(state), nextAt };
+      return { result: undefined, change: { id, revision, ticks: [], runs: [], progress } };
+    });
   }
 
   async #declarationOf({ name, job, options }: Declared): Promise<Declaration> {
@@ -319,15 +350,32 @@ export class Declarations {
   }
 
   #context(store: Store) {
-    const { app, release } = this.#params;
-    return { store, updater: this.#updater, app, release, author: this.#author() };
+    const { app, program, release } = this.#params;
+    return { store, updater: this.#updater, app, program, release, author: this.#author() };
   }
 
   #author(): ChangeAuthor {
-    const { chance, ids } = this.#params.ports;
+    const { random, ids } = this.#params.ports;
     const by = this.#params.app === null ? "code" : `code of ${this.#params.app}`;
-    return { by, actor: this.#params.actor, chance: chance.next(), newId: () => ids.run() };
+    return { by, actor: this.#params.actor, random: random.next(), newId: () => ids.run() };
   }
+}
+
+/** The rule's next tick, if the stored one lies beyond it; a drawn interval has no such tick. */
+function nearerTick(state: ScheduleState, now: number): number | null {
+  if (!isActive(state) || state.nextAt === null) return null;
+  try {
+    const { definition, when } = compile(state);
+    if (definition.when.kind === "range") return null;
+    const nextAt = evaluateAt(definition, when.next(Math.max(state.cursorAt, now)));
+    return nextAt !== null && nextAt < state.nextAt ? nextAt : null;
+  } catch {
+    return null; // A broken schedule is found when it is due.
+  }
+}
+
+function isoOf(at: number | null): string | null {
+  return at === null ? null : new Date(at).toISOString();
 }
 
 function ticksOf(
@@ -337,6 +385,6 @@ function ticksOf(
   try {
     return previewOf(compile(stored), now, PREVIEWED).ticks;
   } catch {
-    return []; // What cannot be evaluated has no ticks to show.
+    return []; // An unreadable definition has no ticks to show.
   }
 }

@@ -1,8 +1,7 @@
-// Schedules as the ticker evaluates them: the stored definition read once and kept. Many schedules
-// have the same definition and differ in their input alone; they share what was read. What cannot be
-// read makes that one schedule broken, never the others.
+// Caches parsed definitions for the ticker. Schedules with equal definitions share one entry. An unreadable definition
+// breaks its own schedule, never others.
 
-import type { ScheduleState } from "../store/schedule-store.js";
+import type { ScheduleState } from "../store/schedules/state.js";
 import type { ScheduleDefinition } from "./rules/schedule.js";
 import { makeWhen, type When } from "./rules/when.js";
 
@@ -10,7 +9,7 @@ export type CachedSchedule = { readonly definition: ScheduleDefinition; readonly
 
 type Stored = { readonly definition: string; readonly anchorAt: number };
 
-/** Beyond this all are read again. */
+/** A larger cache is emptied. */
 const KEPT_MAX = 100_000;
 
 export class ScheduleCache {
@@ -20,7 +19,7 @@ export class ScheduleCache {
     { readonly version: number; readonly compiled: CachedSchedule }
   >();
 
-  /** Throws what is wrong with a definition that this instance cannot evaluate. */
+  /** Throws if this instance cannot evaluate the definition. */
   of(state: Stored & Pick<ScheduleState, "id" | "version">): CachedSchedule {
     const kept = this.#byId.get(state.id);
     if (kept?.version === state.version) return kept.compiled;
@@ -46,12 +45,12 @@ export function compile(stored: Stored): CachedSchedule {
   return { definition, when: makeWhen(definition.when, stored.anchorAt) };
 }
 
-/** A grid that begins when its schedule was made: equal definitions tick at other times. */
+/** Whether the grid begins at the creation of its schedule: then equal definitions have different ticks. */
 function isAnchored({ when }: ScheduleDefinition): boolean {
   return when.kind === "grid" && when.fromMs === null;
 }
 
-/** The rules of time zones that the ticks of a schedule depend on; null where they do not. */
+/** The version of time zone rules that the ticks depend on; null if they depend on none. */
 export function tzdataOf({ when }: ScheduleDefinition): string | null {
   if (when.kind === "range" || when.kind === "at") return null;
   const leavesOut = when.exclude.length > 0 || when.calendars.length > 0;

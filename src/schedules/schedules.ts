@@ -11,21 +11,20 @@ import {
 } from "../shared/errors.js";
 import { describeFailure } from "../shared/failure.js";
 import { requireName } from "../shared/names.js";
-import { type By, instantMs, readBy, readNote, refuse, requireOptions } from "../shared/options.js";
+import { type By, instantMs, readBy, readNote, requireOptions } from "../shared/options.js";
 import { pageOf } from "../shared/paging.js";
 import type { Ports } from "../shared/ports.js";
 import { refuseUnknownMembers } from "../shared/suggest.js";
-import type { ScheduleState } from "../store/schedule-store.js";
 import type { Store } from "../store/store.js";
 import type { Emit } from "../telemetry/log.js";
 import { backfillDecision, cancelBackfillDecision } from "./backfill.js";
 import type { CalendarRules } from "./calendars/calendar.js";
 import { catchUpWithCalendars } from "./calendars.js";
 import {
+  checkInDecision,
   type Pinged,
   type PingOptions,
-  pingDecision,
-  readPing,
+  readCheckIn,
   refuseMonitor,
 } from "./check-in.js";
 import type { PlannedChange } from "./declared.js";
@@ -33,11 +32,11 @@ import {
   type ChangeAuthor,
   deleteDecision,
   existing,
+  fromCall,
   pauseDecision,
   requireVersion,
   resumeDecision,
   upsertDecision,
-  type Wanted,
 } from "./edit.js";
 import { type Explanation, explainAt } from "./explainer.js";
 import {
@@ -45,10 +44,11 @@ import {
   calendarsOf,
   definitionOf,
   jobOf,
+  readBackfill,
   readScheduleFilter,
   readTickFilter,
   readTrigger,
-  readUpsertAsked,
+  readUpsertCondition,
   type ScheduleListOptions,
   type TickListOptions,
   type TriggerOptions,
@@ -79,6 +79,7 @@ import {
   type Backfill,
   type Schedule,
   type ScheduleVersion,
+  schedulePage,
   type Tick,
   toBackfill,
   toSchedule,
@@ -109,7 +110,7 @@ export class Schedules {
     this.#updater = params.updater;
   }
 
-  /** Makes a schedule, or changes it; an equal one changes nothing. */
+  /** Creates or changes a schedule; an equal definition changes nothing. */
   async upsert<Input>(
     name: string,
     options: UpsertOptions<Input>,
@@ -118,13 +119,13 @@ export class Schedules {
     const checked = requireName(name, "schedules.upsert(name)");
     const field = "schedules.upsert()";
     requireOptions(options, field);
-    const { by, ifVersion } = readUpsertAsked(asked, field);
+    const { by, ifVersion } = readUpsertCondition(asked, field);
     const author = this.#author(by);
     const job = jobOf(checked, options, `${field}.job`);
     const members = refuseUnknownMembers(options, [...SCHEDULE_MEMBERS, "job"], field);
     if (members.length > 0) throw new ConfigurationError(members);
     const store = await this.#params.store("schedules.upsert");
-    // Everything that is wrong with it is said before anything is announced or stored.
+    // All problems are reported before anything is announced or stored.
     definitionOf(options, { calendars: await calendarsOf(store, options), nowMs: null });
     if (!options.monitor) await this.#params.jobs.ensure(job);
     const input = options.monitor
@@ -136,8 +137,8 @@ export class Schedules {
       const wanted = { name: checked, job, definition, input, isForced: false };
       const decision = upsertDecision(read, fromCall(wanted, read.state, this.#params.app), author);
       requireVersion(read, { name: checked, ifVersion, decision });
-      const answer = { definition, now: read.now };
-      return "first" in decision ? decision : { ...decision, answer };
+      const result = { definition, now: read.now };
+      return "first" in decision ? decision : { ...decision, result };
     });
     if (options.calendars !== undefined) await this.#catchUp(store, checked);
     this.#params.onChanged();
@@ -148,23 +149,20 @@ export class Schedules {
   /** One schedule; null: there is none. */
   async get(name: string): Promise<Schedule | null> {
     const store = await this.#params.store("schedules.get");
-    const [record] = await store.schedules({ name: nameOf(name, "get"), limit: 1 });
+    const [record] = await store.schedules.list({ name: nameOf(name, "get"), limit: 1 });
     return record ? toSchedule(record) : null;
   }
 
-  /** By name. */
+  /** By name. A page whose definitions and inputs weigh more than 1 MiB ends early, with a cursor. */
   async list(
     options: ScheduleListOptions = {},
   ): Promise<{ readonly schedules: readonly Schedule[]; readonly nextCursor: string | null }> {
     const filter = readScheduleFilter(options);
-    const { limit } = filter;
     const store = await this.#params.store("schedules.list");
-    const records = await store.schedules({ ...filter, limit: limit + 1 });
-    const { page, last } = pageOf(records, limit);
-    return { schedules: page.map(toSchedule), nextCursor: last?.name ?? null };
+    return schedulePage(store, filter);
   }
 
-  /** It fires no more; runs it has made go on. A schedule of the same name never fires a tick again. */
+  /** Stops firing; existing runs go on. A new schedule of the same name never repeats a tick. */
   async delete(name: string, asked?: By): Promise<void> {
     nameOf(name, "delete");
     const author = this.#author(readBy(asked, "schedules.delete()"));
@@ -172,7 +170,7 @@ export class Schedules {
     await this.#updater.change(store, name, (read) => deleteDecision(read, { name, author }));
   }
 
-  /** No tick fires until it is resumed; they are recorded as skipped. Runs it has made go on. */
+  /** No tick fires until it is resumed; ticks are recorded as skipped. Existing runs go on. */
   async pause(name: string, note?: string, asked?: By): Promise<Schedule> {
     nameOf(name, "pause");
     const checked = readNote(note, "schedules.pause(note)");
@@ -184,7 +182,7 @@ export class Schedules {
     return this.#found(name);
   }
 
-  /** Ends a pause; also makes a broken schedule be evaluated again. Paused ticks are not caught up. */
+  /** Ends a pause, or evaluates a broken schedule again. Ticks of the pause are not run later. */
   async resume(name: string, asked?: By): Promise<Schedule> {
     nameOf(name, "resume");
     const author = this.#author(readBy(asked, "schedules.resume()"));
@@ -194,14 +192,14 @@ export class Schedules {
     return this.#found(name);
   }
 
-  /** A run now, beside the cadence; also of a paused schedule. */
+  /** Makes a run now, beside the cadence; also for a paused schedule. */
   async trigger(name: string, options: TriggerOptions = {}): Promise<Triggered> {
     nameOf(name, "trigger");
     const params = readTrigger(options);
     try {
-      const answer = await this.#trigger(name, options, params);
-      if (answer.skipped) this.#tellSkipped(name, answer);
-      return answer;
+      const result = await this.#trigger(name, options, params);
+      if (result.skipped) this.#emitSkipped(name, result);
+      return result;
     } catch (error) {
       if (error instanceof StoreUnavailableError) {
         const facts = { schedule: name, error: describeFailure(error) };
@@ -211,7 +209,7 @@ export class Schedules {
     }
   }
 
-  #tellSkipped(schedule: string, skipped: Extract<Triggered, { readonly skipped: true }>): void {
+  #emitSkipped(schedule: string, skipped: Extract<Triggered, { readonly skipped: true }>): void {
     const { reason, holder, until, nextAt } = skipped;
     this.#params.emit("trigger.skipped", {
       schedule,
@@ -229,13 +227,13 @@ export class Schedules {
   ): Promise<Triggered> {
     await this.#params.reconciler.once();
     const store = await this.#params.store("schedules.trigger");
-    const { schedules } = await store.scheduleStates({ names: [name] });
+    const { schedules } = await store.schedules.states({ names: [name] });
     const state = existing({ state: schedules[0] ?? null, now: 0 }, name);
     refuseMonitor(state);
     const input =
       options.input === undefined ? null : await this.#params.jobs.encode(state.job, options.input);
     const author = this.#author(options.by);
-    const answer = await this.#updater.change<Triggered>(store, name, (read) => {
+    const result = await this.#updater.change<Triggered>(store, name, (read) => {
       if (read.state?.isJobKnown === false) throw new UnknownJobError(read.state.job);
       return triggerDecision(
         read,
@@ -243,32 +241,32 @@ export class Schedules {
         { store, cache: this.#params.cache },
       );
     });
-    if (answer.runId !== undefined) {
+    if (result.runId !== undefined) {
       this.#params.onChanged();
       store.wake();
     }
-    return answer;
+    return result;
   }
 
-  /** Checks in for what a monitor watches: that it began, is done, or failed. */
+  /** Checks in at a monitor: the job that it watches began, is done, or failed. */
   async ping(name: string, options: PingOptions = {}): Promise<Pinged> {
     nameOf(name, "ping");
-    const params = readPing(options);
+    const params = readCheckIn(options);
     await this.#params.reconciler.once();
     const store = await this.#params.store("schedules.ping");
     const author = this.#author(undefined);
-    const answer = await this.#updater.change<Pinged>(store, name, (read) =>
-      pingDecision(read, { ...params, name, author }, store),
+    const result = await this.#updater.change<Pinged>(store, name, (read) =>
+      checkInDecision(read, { ...params, name, author }, store),
     );
-    const { state, runId: run, repeated } = answer;
-    const told = { schedule: name, tick: answer.tick?.toISOString() ?? null, run };
+    const { state, runId: run, repeated } = result;
+    const facts = { schedule: name, tick: result.tick?.toISOString() ?? null, run };
     if (params.error && !repeated)
-      this.#params.emit("monitor.failed", { ...told, error: params.error });
-    else this.#params.emit("monitor.pinged", { ...told, state, repeated });
-    return answer;
+      this.#params.emit("monitor.failed", { ...facts, error: params.error });
+    else this.#params.emit("monitor.pinged", { ...facts, state, repeated });
+    return result;
   }
 
-  /** The next ticks, and where changes of the clocks touch them. */
+  /** The next ticks, and the clock changes that touch them. */
   async preview(name: string, count = 10): Promise<Preview> {
     const { compiled, state, now } = await this.#readable(name, "schedules.preview");
     const after = Math.max(state.cursorAt, now);
@@ -276,16 +274,16 @@ export class Schedules {
     return previewOf(compiled, after, count);
   }
 
-  /** What a definition that is not stored yet would do: in words, its next ticks, and its warnings. */
+  /** Previews a definition that is not stored: its description, next ticks and warnings. */
   async previewDefinition(options: ScheduleOptions, count = 10): Promise<DefinitionPreview> {
     requireOptions(options, "schedules.previewDefinition()");
     const store = await this.#params.store("schedules.previewDefinition");
     const calendars = await calendarsOf(store, options);
-    const { now } = await store.scheduleStates({ names: [] });
+    const { now } = await store.schedules.states({ names: [] });
     return previewDefinition(definitionOf(options, { calendars, nowMs: now }), { now, count });
   }
 
-  /** The ledger of several schedules and what is planned, side by side over a stretch of time. */
+  /** Recorded and planned ticks of several schedules over a stretch of time. */
   async timeline(options: TimelineOptions): Promise<Timeline> {
     const params = readTimeline(options);
     const { schedules, nextCursor } = await this.list({
@@ -300,20 +298,20 @@ export class Schedules {
   }
 
   /**
-   * Why there was a run at an instant, or why not: with the evidence, in plain words. A whole second stands for the tick within it;
-   * without an instant the last tick is explained.
+   * Explains in plain words, with evidence, why there was a run at an instant, or why not. A whole second stands for the
+   * tick within it; without an instant the last tick is explained.
    */
   async explain(name: string, at?: Date | string): Promise<Explanation> {
     nameOf(name, "explain");
     const atMs = at === undefined ? null : instantMs(at, "schedules.explain(at)");
     const store = await this.#params.store("schedules.explain");
-    const { schedules, now } = await store.scheduleStates({ names: [name] });
+    const { schedules, now } = await store.schedules.states({ names: [name] });
     const [state] = schedules;
     if (!state) throw new ScheduleNotFoundError(name);
     return explainAt({ store, state, now, atMs });
   }
 
-  /** The ledger, newest first: of one schedule, or of all. */
+  /** The ledger of one schedule or of all, newest first. */
   async ticks(
     name: string | null,
     options: TickListOptions = {},
@@ -321,35 +319,25 @@ export class Schedules {
     const filter = readTickFilter(name, options);
     const { limit } = filter;
     const store = await this.#params.store("schedules.ticks");
-    const records = await store.ticks({ ...filter, limit: limit + 1 });
+    const records = await store.schedules.ticks({ ...filter, limit: limit + 1 });
     const { page, last } = pageOf(records, limit);
     return { ticks: page.map(toTick), nextCursor: last && tickCursor(last) };
   }
 
-  /** Every definition that it had, the first one first. */
+  /** All definitions of the schedule, oldest first. */
   async versions(name: string): Promise<readonly ScheduleVersion[]> {
     const store = await this.#params.store("schedules.versions");
-    return (await store.scheduleVersions({ name })).map(toVersion);
+    return (await store.schedules.versions({ name })).map(toVersion);
   }
 
   /**
-   * Makes runs for the ticks of a range, one after the other; by default for those without a
-   * completed run. The ledger stays as it is.
+   * Makes runs for the ticks of a range, one after the other; by default only for ticks without a completed run. The
+   * ledger does not change.
    */
   async backfill(name: string, options: BackfillOptions): Promise<Backfill> {
-    const field = "schedules.backfill()";
     nameOf(name, "backfill");
-    requireOptions(options, field);
-    const problems = refuseUnknownMembers(options, ["from", "to", "all", "by"], field);
-    const { all: isAll = false } = options;
-    if (typeof isAll !== "boolean")
-      problems.push({ field: `${field}.all`, message: "must be true or false" });
-    if (problems.length > 0) throw new ConfigurationError(problems);
-    const by = readBy(options.by === undefined ? undefined : { by: options.by }, field);
+    const { fromAt, toAt, isAll, by } = readBackfill(options);
     const author = this.#author(by);
-    const fromAt = instantMs(options.from, "schedules.backfill().from");
-    const toAt = instantMs(options.to, "schedules.backfill().to");
-    if (fromAt > toAt) refuse("schedules.backfill().to", "must not be before `from`");
     const store = await this.#params.store("schedules.backfill");
     const id = this.#params.ports.ids.run();
     await this.#updater.change(store, name, (read) =>
@@ -364,10 +352,10 @@ export class Schedules {
   /** Newest first. */
   async backfills(name: string): Promise<readonly Backfill[]> {
     const store = await this.#params.store("schedules.backfills");
-    return (await store.backfills({ name })).map(toBackfill);
+    return (await store.schedules.backfills({ name })).map(toBackfill);
   }
 
-  /** It makes no more runs; the one it has made goes on. True if there was one. */
+  /** Stops a backfill; its present run goes on. True if one was running. */
   async cancelBackfill(name: string): Promise<boolean> {
     nameOf(name, "cancelBackfill");
     const store = await this.#params.store("schedules.cancelBackfill");
@@ -377,12 +365,12 @@ export class Schedules {
     );
   }
 
-  /** What `apply` would change, and which upcoming ticks would move. */
+  /** The changes that `apply` would make, and the upcoming ticks that would move. */
   plan(): Promise<readonly PlannedChange[]> {
     return this.#params.reconciler.plan();
   }
 
-  /** Brings the schedules up to this process's code, also over a newer definition: a rollback. */
+  /** Applies the declarations of this process, also over newer definitions: a rollback. */
   apply(): Promise<readonly PlannedChange[]> {
     return this.#params.reconciler.apply();
   }
@@ -411,31 +399,19 @@ export class Schedules {
 
   async #readable(name: string, verb: string) {
     const store = await this.#params.store(verb);
-    const { schedules, now } = await store.scheduleStates({ names: [name] });
+    const { schedules, now } = await store.schedules.states({ names: [name] });
     const state = existing({ state: schedules[0] ?? null, now }, name);
     return { state, now, compiled: compile(state) };
   }
 
   #author(by: string | undefined): ChangeAuthor {
-    const { ids, chance } = this.#params.ports;
+    const { ids, random } = this.#params.ports;
     const { actor } = this.#params;
-    return { by: by ?? null, actor, chance: chance.next(), newId: () => ids.run() };
+    return { by: by ?? null, actor, random: random.next(), newId: () => ids.run() };
   }
 }
 
-/** An edit by a call leaves whose schedule it is, and which definition in code it came from. */
-function fromCall(
-  wanted: Pick<Wanted, "name" | "job" | "definition" | "input" | "isForced">,
-  state: ScheduleState | null,
-  app: string | null,
-): Wanted {
-  const isKept = state !== null && state.deletedAt === null;
-  if (!isKept) return { ...wanted, app, source: "api", release: null, codeHash: null };
-  const { source, release, codeHash } = state;
-  return { ...wanted, app: state.app, source, release, codeHash };
-}
-
-/** An equal schedule changes nothing: a time that has passed since is not refused again. */
+/** A time that has passed is not refused if the definition is unchanged. */
 function definitionAt(
   options: UpsertOptions,
   params: { readonly calendars: ReadonlyMap<string, CalendarRules>; readonly read: Read },

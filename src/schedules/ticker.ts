@@ -1,12 +1,13 @@
-// Does one pass over due schedules. Any instance may do it and none leads: a decision is written only at the revision
-// that it was made from, so of two instances that decide the same tick one writes it. A failed batch is retried one by
-// one, so that one schedule never stops the others.
+// Fires due schedules, one pass per call. Any instance may do it, and none leads: a decision is written only at the
+// revision that it was made from, so of two instances that decide the same tick only one writes it. A failed batch is
+// retried one by one, so that one schedule never stops the others.
 // The whole story: docs/internals/tick.md.
 
 import { describeFailure } from "../shared/failure.js";
 import type { Ports } from "../shared/ports.js";
 import { isUnavailable } from "../shared/retry-while-unavailable.js";
-import type { ScheduleChange, ScheduleState } from "../store/schedule-store.js";
+import type { ScheduleChange } from "../store/schedules/changes.js";
+import type { ScheduleState } from "../store/schedules/state.js";
 import type { Store } from "../store/store.js";
 import type { Emit, EventName } from "../telemetry/log.js";
 import type { Meter } from "../telemetry/meters.js";
@@ -25,12 +26,12 @@ import type { ScheduleCache } from "./schedule-cache.js";
 
 /** Nothing is written while it reads, so few large reads: 10,000 due at once fired in 0.6 s, by 2,000 in 0.8 s. */
 const READ_MAX = 10_000;
-/** Decided and written together; while one is written, the next is decided. */
+/** Schedules in one write; while a chunk is written, the next one is decided. */
 const CHUNK = 500;
-/** A pass is bounded; what is left is found by the next poll, which follows at once. */
+/** Bounds a pass; the next poll follows at once and finds the rest. */
 const ROUNDS_MAX = 20;
 
-/** A schedule that could not be written so often in a row is broken. */
+/** A schedule is broken after this many failed writes in a row. */
 const REFUSALS_MAX = 3;
 
 export type TickerParams = {
@@ -49,13 +50,13 @@ export type TickerParams = {
 export type TickReport = {
   readonly fired: readonly { schedule: string; tick: number; runId: string }[];
   readonly skipped: readonly { schedule: string; tick: number; reason: string }[];
-  /** How long until the first of the ticks that follow those that were fired. */
+  /** Time until the earliest next tick of the schedules in this pass. */
   readonly nextInMs: number;
   /** Work was left for the next pass. */
   readonly hasMore: boolean;
   /** Runs became ready to be claimed. */
   readonly hasReadied: boolean;
-  /** Runs were made that wait for others to end. */
+  /** The pass made runs that wait for others to end. */
   readonly hasGated: boolean;
 };
 
@@ -64,19 +65,19 @@ type Decided = { readonly state: ScheduleState } & Partial<Advance> & {
     readonly broken?: string;
   };
 
-/** Who had looked at schedules before this pass, and whether it fires. */
-export type Looked = Pick<TickContext, "lastPolledAt" | "wasHere" | "fires">;
+/** The polls before this pass, and whether this pass fires. */
+export type PollContext = Pick<TickContext, "lastPolledAt" | "wasHere" | "fires">;
 
 /**
- * Opens the gates that are free, cancels what is replaced and goes on with backfills. Any instance does it, also one
- * whose scheduler is off: the runs were made before, and no tick is recorded or fired.
+ * Opens free gates, cancels replaced runs and continues backfills. An instance whose scheduler is off does it too: the
+ * runs exist already, and no tick is recorded or fired.
  */
 export function releaseOnce(params: TickerParams): Promise<TickReport> {
   return tickOnce(params, { lastPolledAt: null, fires: false });
 }
 
 /** Records and fires what is due. */
-export async function tickOnce(params: TickerParams, looked: Looked): Promise<TickReport> {
+export async function tickOnce(params: TickerParams, poll: PollContext): Promise<TickReport> {
   const fired: TickReport["fired"][number][] = [];
   const skipped: TickReport["skipped"][number][] = [];
   let hasMore = false;
@@ -84,11 +85,11 @@ export async function tickOnce(params: TickerParams, looked: Looked): Promise<Ti
   let hasReadied = false;
   let nextInMs = Number.POSITIVE_INFINITY;
   for (let round = 0; round < ROUNDS_MAX; round += 1) {
-    const only = looked.fires === false ? ({ only: "gates" } as const) : {};
-    const due = await params.store.dueSchedules({ limit: READ_MAX, ...only });
-    const applied = await decideAndWrite(params, due, looked);
+    const only = poll.fires === false ? ({ only: "gates" } as const) : {};
+    const due = await params.store.schedules.due({ limit: READ_MAX, ...only });
+    const applied = await decideAndWrite(params, due, poll);
     for (const each of applied) {
-      tell(params, each, due.now);
+      emitDecided(params, each, due.now);
       const { nextAt } = each.change.progress;
       if (nextAt !== null) nextInMs = Math.min(nextInMs, Math.max(1, nextAt - due.now));
       hasReadied ||= each.change.runs.length > 0 || each.change.opens !== undefined;
@@ -99,7 +100,7 @@ export async function tickOnce(params: TickerParams, looked: Looked): Promise<Ti
         else skipped.push({ schedule, tick, reason });
       }
     }
-    // A schedule that a newer run replaces, or that has more to record, is looked at again at once.
+    // A schedule whose runs a newer one replaces, or that has more to record, is read again at once.
     const isUnfinished = applied.some(
       ({ state, change, isComplete }) =>
         isComplete === false ||
@@ -108,7 +109,7 @@ export async function tickOnce(params: TickerParams, looked: Looked): Promise<Ti
         isBackfillGoingOn(change),
     );
     hasMore = due.hasMore || isUnfinished;
-    // If nothing was applied, somebody else is at it.
+    // If nothing was applied, another instance is working on the same schedules.
     if (!hasMore || applied.length === 0) break;
   }
   return { fired, skipped, nextInMs, hasMore, hasReadied, hasGated };
@@ -116,16 +117,16 @@ export async function tickOnce(params: TickerParams, looked: Looked): Promise<Ti
 
 type Due = { readonly now: number; readonly schedules: readonly ScheduleState[] };
 
-/** Those that were written. Writing one chunk and deciding the next one go on at the same time. */
+/** Returns the written decisions. One chunk is written while the next one is decided. */
 async function decideAndWrite(
   params: TickerParams,
   { now, schedules }: Due,
-  looked: Looked,
+  poll: PollContext,
 ): Promise<readonly Decided[]> {
   const written: Promise<readonly Decided[]>[] = [];
   for (let from = 0; from < schedules.length; from += CHUNK) {
     const chunk = { now, schedules: schedules.slice(from, from + CHUNK) };
-    const decided = await decideAll(params, chunk, looked);
+    const decided = await decideAll(params, chunk, poll);
     written.push(writeAll(params, decided));
     written.at(-1)?.catch(() => undefined);
     await written.at(-2);
@@ -136,7 +137,7 @@ async function decideAndWrite(
 async function decideAll(
   params: TickerParams,
   due: Due,
-  looked: Looked,
+  poll: PollContext,
 ): Promise<readonly Decided[]> {
   const { ports, store } = params;
   const { now } = due;
@@ -144,9 +145,9 @@ async function decideAll(
   for (const state of due.schedules) {
     if (state.isReplacing) {
       for (const id of replacedBy(state.live))
-        await store.cancel({ id, chance: ports.chance.next() });
+        await store.runs.cancel({ id, random: ports.random.next() });
     }
-    const made = decide(params, state, { now, ...looked });
+    const made = decide(params, state, { now, ...poll });
     if (made && !made.isIdle) decided.push(made);
     else if (state.backfill && state.brokenAt === null) {
       const change = await backfillStep({
@@ -164,7 +165,7 @@ async function decideAll(
 function decide(
   { ports, cache }: TickerParams,
   state: ScheduleState,
-  seen: Looked & { readonly now: number },
+  seen: PollContext & { readonly now: number },
 ): Decided | null {
   try {
     if (seen.fires !== false && !state.isJobKnown && state.nextAt !== null)
@@ -177,7 +178,7 @@ function decide(
     return { state, ...made };
   } catch (error) {
     if (state.brokenAt !== null || seen.fires === false) {
-      // It fires no more, or not here, but the runs that it has made go on.
+      // It does not fire here, but its existing runs go on.
       const change = openGate(state);
       return change && { state, change };
     }
@@ -186,7 +187,7 @@ function decide(
   }
 }
 
-/** Those that were written; a batch that is refused is written one by one. */
+/** Returns the written decisions; a refused batch is written one by one. */
 async function writeAll(
   params: TickerParams,
   decided: readonly Decided[],
@@ -196,10 +197,10 @@ async function writeAll(
   try {
     const traced = params.tracing && tracedTicks(params.tracing, decided);
     const changes = traced?.changes ?? decided.map(({ change }) => change);
-    const ids = new Set(await store.writeSchedules({ holder, changes }));
+    const ids = new Set(await store.schedules.write({ holder, changes }));
     traced?.written(ids);
     if (params.refusals.size > 0) for (const id of ids) params.refusals.delete(id);
-    tellClaims(params, decided, ids);
+    countClaims(params, decided, ids);
     return decided.filter(({ change }) => ids.has(change.id));
   } catch (error) {
     if (isUnavailable(error)) throw error;
@@ -212,8 +213,8 @@ async function writeAll(
 }
 
 /**
- * What cannot be written is tried again by the next pass, as the trouble may be the database's own.
- * If it goes on, the schedule is broken; its due ticks stay due in the ledger, for whoever mends it.
+ * The next pass retries a failed write, as the database may be the cause. After several failures the schedule is
+ * broken; its due ticks stay due until it is repaired.
  */
 async function writeRefused(
   { store, holder, refusals, emit }: TickerParams,
@@ -229,15 +230,15 @@ async function writeRefused(
     return [];
   }
   const broken = failure.message;
-  const { now } = await store.scheduleStates({ names: [] });
+  const { now } = await store.schedules.states({ names: [] });
   const { cursorAt } = state;
   const { progress, ...rest } = breakUp(state, now, broken);
   const change = { ...rest, progress: { ...progress, cursorAt }, ticks: [] };
-  const applied = await store.writeSchedules({ holder, changes: [change] });
+  const applied = await store.schedules.write({ holder, changes: [change] });
   return applied.length > 0 ? [{ state, change, broken }] : [];
 }
 
-/** Each run that a tick makes carries the span of the tick, which is of whoever writes it. */
+/** Gives each run of a tick the span of that tick; a span ends only if its tick is written. */
 function tracedTicks(tracing: Tracing, decided: readonly Decided[]) {
   const spans: { readonly id: number; readonly span: TraceSpan }[] = [];
   const changes = decided.map(({ state, change }) => ({
@@ -254,8 +255,8 @@ function tracedTicks(tracing: Tracing, decided: readonly Decided[]) {
   return { changes, written };
 }
 
-/** Of instances that decide the same tick one writes it; the others hear here that they were second. */
-function tellClaims(
+/** Counts ticks that this instance wrote, and ticks that another instance wrote first. */
+function countClaims(
   { meter, emit, listens }: TickerParams,
   decided: readonly Decided[],
   written: ReadonlySet<number>,
@@ -268,7 +269,7 @@ function tellClaims(
   }
 }
 
-function tell({ emit, listens }: TickerParams, decided: Decided, now: number): void {
+function emitDecided({ emit, listens }: TickerParams, decided: Decided, now: number): void {
   const { state, change, broken, isStuck } = decided;
   const schedule = state.name;
   if (broken !== undefined) emit("schedule.broken", { schedule, error: broken });

@@ -1,16 +1,15 @@
-// What was expected against what became of it, for many schedules at once: the ledger over a stretch
-// of time, equal ticks of a short while together, and the ticks that are still to come.
+// Reads the timeline of many schedules for `schedules.timeline`: recorded ticks, grouped into short cells, and ticks to
+// come.
 
 import type { RunId, RunStatus } from "../runs/rules/run.js";
 import { durationMs } from "../shared/duration.js";
-import type { Problem } from "../shared/errors.js";
-import { ConfigurationError } from "../shared/errors.js";
+import { ConfigurationError, type Problem } from "../shared/errors.js";
 import { instantMs, requireOptions } from "../shared/options.js";
 import { limitProblems } from "../shared/paging.js";
 import { refuseUnknownMembers } from "../shared/suggest.js";
-import type { ScheduleState } from "../store/schedule-store.js";
+import type { ScheduleState } from "../store/schedules/state.js";
+import type { TimelineCell } from "../store/statistics.js";
 import type { Store } from "../store/store.js";
-import type { TimelineCell } from "../store/timeline.js";
 import { OUTCOME_OF, type Outcome, type Reason } from "./rules/tick.js";
 import { compile } from "./schedule-cache.js";
 import { nextTickOf, type Schedule } from "./view.js";
@@ -18,11 +17,11 @@ import { nextTickOf, type Schedule } from "./view.js";
 export type TimelineOptions = {
   readonly from: Date | string;
   readonly to: Date | string;
-  /** Equal ticks within so long are told together. @default a 240th of the whole */
+  /** Equal ticks within this time share one cell. @default a 240th of the range */
   readonly cell?: string | number | undefined;
-  /** This one alone. */
+  /** Only this schedule. */
   readonly schedule?: string | undefined;
-  /** Schedules of this job alone. */
+  /** Only schedules of this job. */
   readonly job?: string | undefined;
   /** How many schedules. @default 50, at most 1,000 */
   readonly limit?: number | undefined;
@@ -36,7 +35,7 @@ export type TimelineTicks = {
   readonly count: number;
   readonly outcome: Outcome;
   readonly reason: Reason;
-  /** How their runs stand; null: there is none, or it was removed. */
+  /** The status of their runs; null: there is none, or it was removed. */
   readonly status: RunStatus | null;
   /** The largest of them. */
   readonly lateMs: number | null;
@@ -57,7 +56,7 @@ export type TimelineRow = Pick<
   | "lastStatus"
 > & {
   readonly ticks: readonly TimelineTicks[];
-  /** What is to come, and what is due and not recorded yet; close ones together. */
+  /** Ticks to come, and due ticks that are not recorded yet; those of one cell together. */
   readonly planned: readonly { readonly at: Date; readonly count: number }[];
 };
 
@@ -75,7 +74,7 @@ const MEMBERS = ["from", "to", "cell", "schedule", "job", "limit", "cursor"];
 const LIMIT_DEFAULT = 50;
 const CELLS_DEFAULT = 240;
 const CELLS_MAX = 2_000;
-/** Ticks to come that are computed for one schedule. */
+/** Future ticks that are computed for one schedule. */
 const PLANNED_MAX = 5_000;
 
 export function readTimeline(options: TimelineOptions) {
@@ -110,8 +109,8 @@ export async function timelineOf(
   const { fromMs: fromAt, toMs: toAt, cellMs, schedules } = params;
   const names = schedules.map(({ name }) => name);
   const [cells, { schedules: states, now }] = await Promise.all([
-    store.timeline({ names, fromAt, toAt, cellMs }),
-    store.scheduleStates({ names }),
+    store.statistics.timeline({ names, fromAt, toAt, cellMs }),
+    store.schedules.states({ names }),
   ]);
   const stateOf = new Map(states.map((state) => [state.name, state]));
   const cellsOf = grouped(cells);
@@ -150,7 +149,7 @@ function toTicks(cell: TimelineCell): TimelineTicks {
   };
 }
 
-/** A paused or broken schedule plans nothing; of a drawn interval the next tick alone is known. */
+/** A paused or broken schedule plans nothing; of a random interval only the next tick is known. */
 function plannedOf(
   state: ScheduleState | undefined,
   window: { readonly fromAt: number; readonly toAt: number; readonly cellMs: number },
@@ -170,7 +169,7 @@ function plannedOf(
     return [...planned.values()];
   }
   let left = PLANNED_MAX;
-  // The tick of a monitor may have come, and wait for its check-in.
+  // A tick of a monitor may be due and wait for its check-in.
   const afterAt = Math.max(nextTickOf(state) ?? state.nextAt, fromAt) - 1;
   for (let at = when.next(afterAt); at !== null && at <= toAt && left > 0; at = when.next(at)) {
     add(at);

@@ -1,12 +1,14 @@
-// Decides about runs that a caller requests from a schedule: a trigger by hand or by an outside cron, the atomic "due and
+// Decides about runs that a caller requests from a schedule: a trigger by hand or by an external cron, the atomic "due and
 // not locked" of `ifDue` for serverless callers, and an operator's retry.
 
 import type { AuditEntry } from "../operations/rules/audit.js";
 import type { RunId } from "../runs/rules/run.js";
 import { DeliveryConflictError } from "../shared/errors.js";
-import type { ScheduleChange, ScheduleState } from "../store/schedule-store.js";
-import type { RetryAnswer, RunRecord, Store } from "../store/store.js";
-import { advance, askedRun, isActive, liveOf, progressOf } from "./advance.js";
+import type { RetryResult, RunRecord } from "../store/runs.js";
+import type { ScheduleChange } from "../store/schedules/changes.js";
+import type { ScheduleState } from "../store/schedules/state.js";
+import type { Store } from "../store/store.js";
+import { advance, isActive, liveOf, progressOf, requestedRun } from "./advance.js";
 import { refuseMonitor } from "./check-in.js";
 import { audited, type ChangeAuthor, existing } from "./edit.js";
 import { monitorJob } from "./rules/monitor.js";
@@ -19,7 +21,7 @@ export type Triggered =
   | {
       readonly skipped: true;
       readonly reason: "locked" | "paused" | "not_due";
-      /** Who holds the run in the way, and until when; null while that run waits. */
+      /** The holder of the blocking run, and the end of its lease; null while that run waits. */
       readonly holder: string | null;
       readonly until: Date | null;
       readonly nextAt: Date | null;
@@ -43,20 +45,20 @@ export async function triggerDecision(
 ): Promise<Decision<Triggered>> {
   const state = existing(read, params.name);
   const { delivery } = params;
-  // By what the caller gave: the schedule's own input may be another one by now.
+  // The hash covers only the caller's input: the schedule's own input may have changed since.
   const inputHash = delivery && params.input !== null ? delivery.hashOf(params.input) : "";
   if (delivery) {
-    const made = await store.delivery({ schedule: state.id, id: delivery.id });
+    const made = await store.schedules.delivery({ schedule: state.id, id: delivery.id });
     if (made && made.inputHash !== inputHash)
       throw new DeliveryConflictError(delivery.id, made.run);
-    if (made) return { answer: { runId: made.run } };
+    if (made) return { result: { runId: made.run } };
   }
   const decision = params.isIfDue
     ? await ifDue(read, state, params, { store, cache })
     : await byHand(state, params, { store, cache });
-  if ("first" in decision || !delivery || decision.answer.skipped || !decision.change)
+  if ("first" in decision || !delivery || decision.result.skipped || !decision.change)
     return decision;
-  const made = { id: delivery.id, inputHash, run: decision.answer.runId };
+  const made = { id: delivery.id, inputHash, run: decision.result.runId };
   return { ...decision, change: { ...decision.change, delivery: made } };
 }
 
@@ -67,9 +69,9 @@ async function byHand(
 ): Promise<Decision<Triggered>> {
   const overlap = overlapOf(state, cache);
   const admission = admitTrigger(overlap, state.live);
-  if (!admission.isAdmitted) return { answer: await locked(store, state, admission.run) };
+  if (!admission.isAdmitted) return { result: await locked(store, state, admission.run) };
   const { isGated, cancels } = admission;
-  const { run, live } = askedRun({ id: author.newId(), mode, isGated, input });
+  const { run, live } = requestedRun({ id: author.newId(), mode, isGated, input });
   const change: ScheduleChange = {
     id: state.id,
     revision: state.revision,
@@ -82,10 +84,10 @@ async function byHand(
       isReplacing: state.isReplacing || cancels.length > 0,
     },
   };
-  return { answer: { runId: run.id }, change };
+  return { result: { runId: run.id }, change };
 }
 
-/** As a poll would; so of two calls at once one fires and the other finds its run. */
+/** Fires like a poll: of two concurrent calls one fires, and the other finds its run. */
 async function ifDue(
   { now }: Read,
   state: ScheduleState,
@@ -102,16 +104,16 @@ async function ifDue(
     });
     const [first] = change.runs;
     if (!isComplete || !first) return { first: change };
-    return { answer: { runId: first.id }, change };
+    return { result: { runId: first.id }, change };
   }
   const inTheWay = state.live.find(({ isGated }) => !isGated) ?? state.live[0];
-  if (inTheWay) return { answer: await locked(store, state, inTheWay.id) };
+  if (inTheWay) return { result: await locked(store, state, inTheWay.id) };
   const reason = state.pausedAt === null && !isAllPaused ? "not_due" : "paused";
-  return { answer: { skipped: true, reason, holder: null, until: null, nextAt: nextOf(state) } };
+  return { result: { skipped: true, reason, holder: null, until: null, nextAt: nextOf(state) } };
 }
 
 async function locked(store: Store, state: ScheduleState, id: RunId): Promise<Triggered> {
-  const run = await store.run(id);
+  const run = await store.runs.get(id);
   const isHeld = run?.status === "running";
   return {
     skipped: true,
@@ -126,7 +128,7 @@ function overlapOf(state: ScheduleState, cache: ScheduleCache): Overlap {
   try {
     return cache.of(state).definition.overlap;
   } catch {
-    return "skip"; // A broken schedule can still be run by hand, with the careful default.
+    return "skip"; // A broken schedule can still be triggered, under the strictest policy.
   }
 }
 
@@ -144,21 +146,21 @@ export async function reviveUnderSchedule(params: {
   readonly schedule: string;
   readonly updater: ScheduleUpdater;
   readonly audit: AuditEntry;
-}): Promise<RetryAnswer> {
+}): Promise<RetryResult> {
   const { store, run, schedule, updater, audit } = params;
   const { id, mode, nominalAt } = run;
   const isMonitor = run.job === monitorJob(schedule);
   refuseMonitor({ name: schedule, isMonitor });
-  return updater.change<RetryAnswer>(store, schedule, async ({ state }) => {
-    const current = await store.run(id);
-    if (!state || !current) return { answer: "not_found" };
-    if (current.status === "completed") return { answer: "completed" };
+  return updater.change<RetryResult>(store, schedule, async ({ state }) => {
+    const current = await store.runs.get(id);
+    if (!state || !current) return { result: "not_found" };
+    if (current.status === "completed") return { result: "completed" };
     if (current.status !== "failed" && current.status !== "cancelled")
-      return { answer: "not_terminal" };
+      return { result: "not_terminal" };
     const { definition } = compile(state);
     const isGated = isRevivalGated(definition.overlap, state.live);
     return {
-      answer: "pending",
+      result: "pending",
       change: {
         id: state.id,
         revision: state.revision,

@@ -1,20 +1,21 @@
-// Changes one schedule for every verb that does: reads it, makes a decision, and writes the decision if the schedule's
-// revision is still the same; else it repeats all of it.
+// Changes one schedule for every verb: reads it, decides, and writes the decision at the revision that it read. If the
+// revision has changed, it starts over.
 
 import type { RunId } from "../runs/rules/run.js";
 import { OutcomeUnknownError, ScheduleBusyError } from "../shared/errors.js";
 import { delay, type Ports } from "../shared/ports.js";
-import type { NewSchedule, ScheduleChange, ScheduleState } from "../store/schedule-store.js";
+import type { NewSchedule, ScheduleChange } from "../store/schedules/changes.js";
+import type { ScheduleState } from "../store/schedules/state.js";
 import type { Store } from "../store/store.js";
 import { advance, progressOf, type TickContext } from "./advance.js";
-import { lookAt } from "./rules/monitor.js";
+import { evaluateAt } from "./rules/monitor.js";
 import type { ScheduleDefinition } from "./rules/schedule.js";
 import { type Reason, stretchOf, type TickEntry } from "./rules/tick.js";
 import { type CachedSchedule, compile } from "./schedule-cache.js";
 
 /** The change that a decision wants written, and the result for its caller. */
 export type Decision<T> =
-  | { readonly answer: T; readonly change?: ScheduleChange; readonly create?: NewSchedule }
+  | { readonly result: T; readonly change?: ScheduleChange; readonly create?: NewSchedule }
   /** Write this, then decide again. */
   | { readonly first: ScheduleChange };
 
@@ -50,18 +51,18 @@ export class ScheduleUpdater {
 
   async #change<T>(store: Store, name: string, decide: Decide<T>): Promise<T> {
     for (let tries = 0; tries < TRIES_MAX; tries += 1) {
-      const { now, schedules } = await store.scheduleStates({ names: [name] });
+      const { now, schedules } = await store.schedules.states({ names: [name] });
       const decision = await decide({ state: schedules[0] ?? null, now });
       if ("first" in decision) {
         await this.#write(store, decision.first);
         continue;
       }
-      const { answer, change, create } = decision;
+      const { result, change, create } = decision;
       if (create) {
-        if (await this.#create(store, create)) return answer;
-      } else if (!change || (await this.#write(store, change))) return answer;
-      const { clock, chance } = this.#ports;
-      await delay(clock, chance.next() * Math.min(50, 2 ** tries));
+        if (await this.#create(store, create)) return result;
+      } else if (!change || (await this.#write(store, change))) return result;
+      const { clock, random } = this.#ports;
+      await delay(clock, random.next() * Math.min(50, 2 ** tries));
     }
     throw new ScheduleBusyError(name);
   }
@@ -69,7 +70,7 @@ export class ScheduleUpdater {
   /** If the response is lost, the next read finds the created schedule. */
   async #create(store: Store, schedule: NewSchedule): Promise<boolean> {
     try {
-      return (await store.createSchedule(schedule)) !== null;
+      return (await store.schedules.create(schedule)) !== null;
     } catch (error) {
       if (error instanceof OutcomeUnknownError) return false;
       throw error;
@@ -79,11 +80,11 @@ export class ScheduleUpdater {
   /** If the response is lost, the run of the change shows whether it was written. */
   async #write(store: Store, change: ScheduleChange): Promise<boolean> {
     try {
-      return (await store.writeSchedules({ holder: null, changes: [change] })).length > 0;
+      return (await store.schedules.write({ holder: null, changes: [change] })).length > 0;
     } catch (error) {
       if (!(error instanceof OutcomeUnknownError)) throw error;
       const run = madeBy(change);
-      return run !== null && (await store.run(run)) !== null;
+      return run !== null && (await store.runs.get(run)) !== null;
     }
   }
 }
@@ -128,8 +129,8 @@ export function settleTicks(state: ScheduleState, around: TickContext): SettledT
 }
 
 /**
- * Ticks of a monitor that still waited for their check-in when it was changed are judged no more: from that
- * moment on nothing is expected for them, so they are in the ledger as what a pause of no length left out.
+ * Records ticks of a monitor that still waited for a check-in when the monitor was changed: no check-in is expected for
+ * them any more, so the ledger has them as skipped by a pause of no length.
  */
 function cutShort(
   change: ScheduleChange,
@@ -151,24 +152,24 @@ function cutShort(
 
 const CUT_SHORT = "the monitor was changed while it waited for this check-in";
 
-/** The first tick after now; an interval that is drawn begins anew. */
+/** The first tick after now; a random interval is drawn anew. */
 export function nextAfter(
   { definition, when }: CachedSchedule,
-  { cursorAt, now, chance }: { readonly cursorAt: number; readonly now: number; chance: number },
+  { cursorAt, now, random }: { readonly cursorAt: number; readonly now: number; random: number },
 ): { readonly nextAt: number | null; readonly isEnded: boolean } {
   const nextAt =
     definition.when.kind === "range"
-      ? when.firstAllowed(now + draw(definition, chance))
-      : lookAt(definition, when.next(Math.max(cursorAt, now)));
+      ? when.firstAllowed(now + draw(definition, random))
+      : evaluateAt(definition, when.next(Math.max(cursorAt, now)));
   return { nextAt, isEnded: nextAt === null };
 }
 
-function draw({ when: { everyMs, everyMaxMs } }: ScheduleDefinition, chance: number): number {
+function draw({ when: { everyMs, everyMaxMs } }: ScheduleDefinition, random: number): number {
   const minMs = everyMs ?? 0;
-  return minMs + Math.floor(chance * ((everyMaxMs ?? minMs) - minMs + 1));
+  return minMs + Math.floor(random * ((everyMaxMs ?? minMs) - minMs + 1));
 }
 
-/** What a pause left out, or what could not be evaluated, as one row. */
+/** One row for the ticks of a pause, or for ticks that could not be evaluated. */
 function stretchSince(
   state: ScheduleState,
   { definition, when }: CachedSchedule,
@@ -189,6 +190,6 @@ function compiledOrNull(state: ScheduleState): CachedSchedule | null {
   try {
     return compile(state);
   } catch {
-    return null; // What cannot be evaluated has no ticks that could be recorded.
+    return null; // An unreadable definition has no ticks to record.
   }
 }

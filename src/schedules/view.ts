@@ -1,22 +1,22 @@
-// A schedule, its ticks and its backfills as callers see them: dates, durations as they are written,
-// and a sentence for when it runs.
+// Converts stored schedules, ticks, versions and backfills for callers: dates, durations as text, and a description.
 
 import { type ScheduleAlertOptions, writeScheduleAlerts } from "../alerts/rules/rules.js";
 import type { RunId, RunStatus } from "../runs/rules/run.js";
 import { writeDuration } from "../shared/duration.js";
+import type { EditKind, ScheduleSource } from "../store/schedules/changes.js";
 import type {
   BackfillRecord,
-  EditKind,
+  ScheduleFilter,
   ScheduleRecord,
-  ScheduleSource,
-  ScheduleState,
   ScheduleVersion as StoredVersion,
-  TickRecord,
-} from "../store/schedule-store.js";
+} from "../store/schedules/schedules.js";
+import type { ScheduleState } from "../store/schedules/state.js";
+import type { TickRecord } from "../store/schedules/ticks.js";
+import type { Store } from "../store/store.js";
+import { describeWhen } from "./rules/describe-when.js";
 import type { Overlap } from "./rules/overlap.js";
 import type { ScheduleDefinition } from "./rules/schedule.js";
 import { type Evidence, OUTCOME_OF, type Outcome, type Reason } from "./rules/tick.js";
-import { describeWhen } from "./rules/when-words.js";
 import { compile } from "./schedule-cache.js";
 
 export type ScheduleStatus = "active" | "paused" | "ended" | "broken";
@@ -40,7 +40,7 @@ export type ScheduleRules = {
   };
   readonly afterFailure: string | null;
   readonly grace: string;
-  /** Nothing runs here: something elsewhere checks in. */
+  /** A remote job checks in; this instance executes nothing for it. */
   readonly monitor: boolean;
   readonly priority: number | null;
   readonly queue: string | null;
@@ -57,9 +57,9 @@ export type Schedule = ScheduleRules & {
   /** When it runs, in plain words. */
   readonly description: string;
   readonly nextAt: Date | null;
-  /** Of a monitor: when what it watches said that it began, if it has not ended since. */
+  /** Only for a monitor: when the watched job reported its start, if it has not ended since. */
   readonly beganAt: Date | null;
-  /** The newest tick that was fired, its run, and how that run stands. */
+  /** The newest fired tick, its run, and the status of that run. */
   readonly lastTickAt: Date | null;
   readonly lastRunId: RunId | null;
   readonly lastRunAt: Date | null;
@@ -91,7 +91,7 @@ export type Tick = {
   /** How late a tick was fired. */
   readonly lateMs: number | null;
   readonly runId: RunId | null;
-  /** How its run stands; null: it has none, or none that is kept. */
+  /** The status of its run; null: it has none, or the run is no longer kept. */
   readonly runStatus: RunStatus | null;
   readonly recordedAt: Date;
   readonly recordedBy: string | null;
@@ -124,6 +124,33 @@ export type Backfill = {
   readonly createdBy: string | null;
   readonly endedAt: Date | null;
 };
+
+/** So many schedules are read at a time, since each may have an input of 256 KiB. */
+const READ_TOGETHER = 100;
+const PAGE_BYTES_MAX = 1_048_576;
+
+/** Reads schedules until there are `limit` of them, or until they have the bytes of a page. */
+export async function schedulePage(
+  store: Pick<Store, "schedules">,
+  filter: ScheduleFilter,
+): Promise<{ readonly schedules: readonly Schedule[]; readonly nextCursor: string | null }> {
+  const page: ScheduleRecord[] = [];
+  let bytes = 0;
+  let after = filter.after;
+  for (;;) {
+    const wanted = Math.min(READ_TOGETHER, filter.limit + 1 - page.length);
+    const from = after === undefined ? {} : { after };
+    const records = await store.schedules.list({ ...filter, ...from, limit: wanted });
+    for (const record of records) {
+      const isFull = page.length === filter.limit || bytes >= PAGE_BYTES_MAX;
+      if (isFull) return { schedules: page.map(toSchedule), nextCursor: after ?? null };
+      page.push(record);
+      bytes += record.input.length + record.definition.length;
+      after = record.name;
+    }
+    if (records.length < wanted) return { schedules: page.map(toSchedule), nextCursor: null };
+  }
+}
 
 export function toSchedule(record: ScheduleRecord): Schedule {
   const rules = rulesOf(record.definition);
@@ -158,7 +185,7 @@ export function toSchedule(record: ScheduleRecord): Schedule {
   };
 }
 
-/** What is stored for a monitor is when its next tick is judged; the tick itself may wait already. */
+/** The next tick. For a monitor the store keeps the deadline of the check-in, which is later. */
 export function nextTickOf(
   record: Pick<ScheduleState, "isMonitor" | "nextAt" | "cursorAt" | "definition" | "anchorAt">,
 ): number | null {
@@ -167,7 +194,7 @@ export function nextTickOf(
   try {
     return compile(record).when.next(cursorAt);
   } catch {
-    return nextAt; // What cannot be evaluated has no tick that could be named.
+    return nextAt; // An unreadable definition has no computable tick.
   }
 }
 

@@ -1,41 +1,41 @@
-// Calls of one process that travel together: while a batch is on its way, what comes meanwhile makes the
-// next one. Each caller is answered after the commit of its own batch, and one bad item never fails its
-// neighbours. Nothing is delayed on purpose: a lone call goes out at once.
+// Groups concurrent calls into batches: calls that arrive while a batch is in flight form the next one. Each caller
+// gets its result after the commit of its own batch, and one bad item never fails its neighbours. The batcher never
+// delays a call on purpose: a lone call is sent at once.
 
 import { isUnavailable } from "./retry-while-unavailable.js";
 
 const BATCH_MAX = 1_000;
-/** Larger batches would keep the event loop, or be refused by drivers and servers. */
+/** A larger batch would block the event loop, or drivers and servers would refuse it. */
 const BATCH_CHARS_MAX = 8 * 1024 * 1024;
-/** Two keep the database busy while an answer travels; more would only make smaller batches. */
+/** Two batches keep the database busy while a response travels; more would only make the batches smaller. */
 const IN_FLIGHT_MAX = 2;
 
-type Asked<Item, Answer> = {
+type Pending<Item, Result> = {
   readonly item: Item;
-  readonly resolve: (answer: Answer) => void;
+  readonly resolve: (result: Result) => void;
   readonly reject: (error: unknown) => void;
 };
 
-export class Batcher<Item, Answer> {
-  readonly #send: (items: readonly Item[]) => Promise<readonly Answer[]>;
+export class Batcher<Item, Result> {
+  readonly #send: (items: readonly Item[]) => Promise<readonly Result[]>;
   readonly #charsOf: (item: Item) => number;
-  #asked: Asked<Item, Answer>[] = [];
+  #pending: Pending<Item, Result>[] = [];
   #inFlight = 0;
   #isScheduled = false;
 
   constructor(params: {
-    /** Answers in the order of the items. */
-    readonly send: (items: readonly Item[]) => Promise<readonly Answer[]>;
-    /** How much an item weighs. */
+    /** Returns the results in the order of the items. */
+    readonly send: (items: readonly Item[]) => Promise<readonly Result[]>;
+    /** The size of an item. */
     readonly charsOf: (item: Item) => number;
   }) {
     this.#send = params.send;
     this.#charsOf = params.charsOf;
   }
 
-  one(item: Item): Promise<Answer> {
+  add(item: Item): Promise<Result> {
     return new Promise((resolve, reject) => {
-      this.#asked.push({ item, resolve, reject });
+      this.#pending.push({ item, resolve, reject });
       this.#schedule();
     });
   }
@@ -43,28 +43,28 @@ export class Batcher<Item, Answer> {
   #schedule(): void {
     if (this.#isScheduled || this.#inFlight >= IN_FLIGHT_MAX) return;
     this.#isScheduled = true;
-    // A microtask later, so that calls made together travel together.
+    // A microtask later, so that calls of the same turn form one batch.
     queueMicrotask(() => {
       this.#isScheduled = false;
-      if (this.#asked.length > 0 && this.#inFlight < IN_FLIGHT_MAX) void this.#sendNext();
+      if (this.#pending.length > 0 && this.#inFlight < IN_FLIGHT_MAX) void this.#sendNext();
     });
   }
 
   async #sendNext(): Promise<void> {
-    const batch = this.#asked.splice(0, this.#batchLength());
+    const batch = this.#pending.splice(0, this.#batchLength());
     this.#inFlight += 1;
     try {
       await this.#sendBatch(batch);
     } finally {
       this.#inFlight -= 1;
-      if (this.#asked.length > 0) this.#schedule();
+      if (this.#pending.length > 0) this.#schedule();
     }
   }
 
   #batchLength(): number {
     let chars = 0;
     let length = 0;
-    for (const { item } of this.#asked) {
+    for (const { item } of this.#pending) {
       if (length === BATCH_MAX || chars >= BATCH_CHARS_MAX) break;
       chars += this.#charsOf(item);
       length += 1;
@@ -72,16 +72,16 @@ export class Batcher<Item, Answer> {
     return length;
   }
 
-  /** A database that is away is away for all of them; anything else may be the fault of one. */
-  async #sendBatch(batch: readonly Asked<Item, Answer>[]): Promise<void> {
+  /** An unavailable database fails the whole batch. Any other error may come from one item, so each is sent again alone. */
+  async #sendBatch(batch: readonly Pending<Item, Result>[]): Promise<void> {
     try {
-      const answers = await this.#send(batch.map(({ item }) => item));
+      const results = await this.#send(batch.map(({ item }) => item));
       batch.forEach(({ resolve }, at) => {
-        resolve(answers[at] as Answer);
+        resolve(results[at] as Result);
       });
     } catch (error) {
       if (batch.length === 1 || isUnavailable(error)) for (const { reject } of batch) reject(error);
-      else for (const asked of batch) await this.#sendBatch([asked]);
+      else for (const pending of batch) await this.#sendBatch([pending]);
     }
   }
 }

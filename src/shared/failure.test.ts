@@ -1,4 +1,4 @@
-// Whatever is thrown can be stored.
+// Proves that every thrown value can be stored.
 
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";

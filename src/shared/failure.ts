@@ -1,6 +1,6 @@
-// Describes whatever was thrown as four short texts that every database can store.
-// Total: it never throws, not even for a Proxy that throws at every question, because the write of
-// a failure must not fail on its content (kestra-io/kestra#10326: redelivered for ever).
+// Describes any thrown value as four short texts that every database can store.
+// It never throws, not even for a Proxy that throws on every access: storing a failure must not fail because of
+// its content (kestra-io/kestra#10326: redelivered forever).
 
 import { encodeResult, storableText } from "./json.js";
 
@@ -9,13 +9,13 @@ export type StoredError = {
   name: string;
   message: string;
   stack?: string;
-  /** Only its beginning is here: a list shows no more. The run by itself has all of it. */
+  /** Set where a list shows only the beginning of the error. Reading the run by itself returns all of it. */
   truncated?: true;
 };
 
 export const MESSAGE_LENGTH_MAX = 8 * 1024;
 export const STACK_LENGTH_MAX = 16 * 1024;
-/** Where the library's code is: frames in it say nothing about the handler that failed. */
+/** The folder of the library's code. Frames in it say nothing about the handler that failed. */
 export const OWN_FOLDER = new URL("..", import.meta.url).href;
 const NAME_LENGTH_MAX = 100;
 const CAUSE_COUNT_MAX = 5;
@@ -24,8 +24,8 @@ const MEMBER_COUNT_MAX = 5;
 const CODE = /^[A-Za-z0-9][A-Za-z0-9_.-]{1,63}$/;
 
 /**
- * Code, name, message and stack of a thrown value, cut to what is worth keeping. `ownFolder`, a file URL, is where the library's code is:
- * the stack then ends at the last frame of other code.
+ * Returns code, name, message and stack of a thrown value, each cut to its limit. If `ownFolder` (a file URL, the
+ * folder of the library's code) is given, the stack ends at the last frame of other code.
  */
 export function describeFailure(thrown: unknown, ownFolder?: string): StoredError {
   const name = nameOf(thrown);
@@ -36,19 +36,19 @@ export function describeFailure(thrown: unknown, ownFolder?: string): StoredErro
   return described;
 }
 
-/** What is stored of a failure that nobody threw: somebody else's words, cut to what is worth keeping. */
+/** Cuts an error that another process reported to the limits of a stored one. */
 export function storedError(said: StoredError): StoredError {
   return { ...said, message: storableText(said.message, MESSAGE_LENGTH_MAX) };
 }
 
-/** Without the frames at the end that called the user's code: the library's and Node's own. */
+/** Removes the frames at the end that called the user's code: those of the library and of Node. */
 function withoutCallers(stack: string, ownFolder: string): string {
   const ownPath = ownFolder.replace(/^file:\/\//, "");
   let end = stack.length;
   for (;;) {
     const start = stack.lastIndexOf("\n", end - 1);
     const line = stack.slice(start + 1, end);
-    // Not a frame, or the first line: nothing is left of the user's code.
+    // Not a frame, or the first line: the stack has no frame of the user's code.
     if (start < 0 || !line.startsWith("    at ")) return stack;
     if (!line.includes(ownPath) && !line.includes("node:internal/")) return stack.slice(0, end);
     end = start;
@@ -68,7 +68,7 @@ function nameOf(thrown: unknown): string {
 function codeOf(thrown: unknown, name: string): string {
   const own = textProp(thrown, "code");
   if (own !== undefined && CODE.test(own)) return own;
-  // fetch hides the one thing worth counting by behind a TypeError that says only "fetch failed".
+  // fetch throws a TypeError that says only "fetch failed"; the useful code is in its cause.
   if (textProp(thrown, "message") === "fetch failed") {
     const hidden = textProp(prop(thrown, "cause"), "code");
     if (hidden !== undefined && CODE.test(hidden)) return hidden;
@@ -96,7 +96,7 @@ function fullMessageOf(thrown: unknown, name: string): string {
     if (seen.includes(cause)) break;
     seen.push(cause);
     const shown = messageOf(cause) || nameOf(cause);
-    // The main message is cut before its causes are added, or a long one would hide them all.
+    // Cut the main message before adding its causes; otherwise a long message would hide them all.
     text = storableText(text, MESSAGE_LENGTH_MAX - CAUSE_LENGTH_MAX);
     text += ` (caused by: ${storableText(shown, CAUSE_LENGTH_MAX)})`;
     cause = prop(cause, "cause");
@@ -111,12 +111,12 @@ function messageOf(thrown: unknown): string {
   const members = memberMessages(thrown);
   if (message !== undefined) return members === "" ? message : `${message} ${members}`.trim();
   if (members !== "") return members;
-  // Not an Error, or one that cannot be read: its content is all there is to say, if it has any.
+  // Not an Error, or an unreadable one: show its content, if it has any.
   const content = encodeResult(thrown);
   return content === "{}" && nameOf(thrown) !== "NonError" ? "" : content;
 }
 
-/** The first messages of an AggregateError, whose own message is often empty. */
+/** Returns the first messages of an AggregateError, because its own message is often empty. */
 function memberMessages(thrown: object): string {
   const members = prop(thrown, "errors");
   const count = prop(members, "length");
@@ -135,7 +135,7 @@ function stackOf(thrown: unknown, ownFolder: string | undefined): string | undef
   const whole = textProp(thrown, "stack");
   if (whole === undefined || whole === "") return undefined;
   const stack = ownFolder === undefined ? whole : withoutCallers(whole, ownFolder);
-  // The stack begins with the message; a long one is cut by itself so that the frames survive.
+  // The stack begins with the message. A long message is cut separately, so that the frames survive.
   const frames = stack.indexOf("\n    at ");
   if (frames <= CAUSE_LENGTH_MAX) return storableText(stack, STACK_LENGTH_MAX);
   const head = storableText(stack.slice(0, frames), CAUSE_LENGTH_MAX);
@@ -144,7 +144,7 @@ function stackOf(thrown: unknown, ownFolder: string | undefined): string | undef
 
 const MEMBER = /"(code|name|message|stack)":"((?:[^"\\]|\\.)*)/g;
 
-/** A stored error, or what can be read of the beginning of one. */
+/** Reads a stored error, or as much as possible of its beginning. */
 export function readStoredError(json: string): StoredError {
   try {
     const read: unknown = JSON.parse(json);
@@ -157,7 +157,7 @@ export function readStoredError(json: string): StoredError {
   return { ...shown, ...(stack === undefined ? {} : { stack: `${stack}…` }), truncated: true };
 }
 
-/** The end may be half of an escape. */
+/** Reads JSON text that may end in the middle of an escape. */
 function unescaped(text: string): string {
   for (const cut of [0, 1, 2, 3, 4, 5, 6]) {
     try {
@@ -167,14 +167,15 @@ function unescaped(text: string): string {
   return "";
 }
 
-// Reads members of values that somebody threw, which may be anything: null, a string, a Proxy that
-// throws at every question. Total; what cannot be read is undefined.
+// ── members of thrown values ─────────────────────────────────────────────────────────────────────
+// A thrown value may be anything: null, a string, a Proxy that throws on every access. These readers never throw;
+// an unreadable member is undefined.
 
 export function isObject(value: unknown): value is object {
   return (typeof value === "object" && value !== null) || typeof value === "function";
 }
 
-/** The member, or undefined if there is none or reading it throws. */
+/** Returns the member, or undefined if there is none or reading it throws. */
 export function prop(value: unknown, key: string | number): unknown {
   if (!isObject(value)) return undefined;
   try {
@@ -184,27 +185,26 @@ export function prop(value: unknown, key: string | number): unknown {
   }
 }
 
-/** The member if it is a string. */
+/** Returns the member if it is a string. */
 export function textProp(value: unknown, key: string): string | undefined {
   const member = prop(value, key);
   return typeof member === "string" ? member : undefined;
 }
 
-/** The member if it is a number. */
+/** Returns the member if it is a number. */
 export function numberProp(value: unknown, key: string): number | undefined {
   const member = prop(value, key);
   return typeof member === "number" ? member : undefined;
 }
 
-// What equal errors have in common: their words, without the numbers, ids and times that differ from one
-// to the next. Pure.
+// ── equal errors ─────────────────────────────────────────────────────────────────────────────────
 
 const UUID = /\b[\da-f]{8}-[\da-f]{4}-[\da-f]{4}-[\da-f]{4}-[\da-f]{12}\b/gi;
 const TIME = /\b\d{4}-\d\d-\d\d[T ]\d\d:\d\d(:\d\d(\.\d+)?)?(Z|[+-]\d\d:?\d\d)?/g;
 const HEX = /\b(0x[\da-f]+|(?=[\da-f]*\d)(?=[\da-f]*[a-f])[\da-f]{8,})\b/gi;
 const NUMBER = /\d+(\.\d+)?/g;
 
-/** The message with placeholders: "run <id> took <n> ms". */
+/** Replaces numbers, ids and times by placeholders ("run <id> took <n> ms"), so that equal errors have equal patterns. */
 export function errorPattern(message: string): string {
   return message
     .replace(UUID, "<id>")

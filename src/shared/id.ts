@@ -1,6 +1,6 @@
-// Run ids: UUIDv7 (RFC 9562), so that ids sort by the time they were made.
-// Pure: the time and the random bytes come in. The database never orders by them where it matters;
-// the order only keeps index pages warm and lists readable.
+// Makes and reads run ids: UUIDv7 (RFC 9562), so that ids sort by the time at which they were made.
+// Pure: callers give the time and the random bytes. No decision of the database depends on this order; it only keeps
+// index pages warm and lists readable.
 
 const HEX = Array.from({ length: 256 }, (_, byte) => byte.toString(16).padStart(2, "0"));
 const COUNTER_MAX = 0xfff;
@@ -8,7 +8,7 @@ const TIME_MAX = 2 ** 48 - 1;
 const POOL_BYTES = 4_096;
 const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/i;
 
-/** A UUIDv7 of that millisecond; `randomBytes` are 10 bytes of chance. */
+/** Makes a UUIDv7 of that millisecond from 10 random bytes. */
 export function uuidv7(nowMs: number, randomBytes: Uint8Array): string {
   if (randomBytes.length < 10) throw new RangeError("uuidv7 needs 10 random bytes.");
   const counter = (((randomBytes[0] ?? 0) << 8) | (randomBytes[1] ?? 0)) & COUNTER_MAX;
@@ -16,7 +16,7 @@ export function uuidv7(nowMs: number, randomBytes: Uint8Array): string {
 }
 
 /**
- * Makes UUIDv7s that only grow within the process, also when the clock steps back or stands still:
+ * Makes UUIDv7s that always increase within the process, even when the clock steps back or stands still:
  * rand_a counts within a millisecond, and a full count borrows the next millisecond.
  */
 export class UuidV7Source {
@@ -42,7 +42,7 @@ export class UuidV7Source {
     return `${this.#timeText}${counterText(this.#counter)}${randomText(this.#pool, from)}`;
   }
 
-  // Half of the range stays free for counting: 2,048 ids or more before a millisecond is borrowed.
+  // Half of the range stays free for counting: at least 2,048 ids before a millisecond is borrowed.
   #startMillisecond(timeMs: number): void {
     const from = this.#take(2);
     this.#timeMs = timeMs;
@@ -70,33 +70,59 @@ export function isUuid(text: unknown): text is string {
 export const FRAGMENT_LENGTH_MIN = 6;
 const FRAGMENT = /^[0-9a-f]{6,31}$/;
 
-/** The digits of a beginning or an end of an id, with or without hyphens; null: the text can be neither. */
+/** Returns the digits of the start or the end of an id, with or without hyphens; null if the text can be neither. */
 export function idFragment(text: unknown): string | null {
   if (typeof text !== "string" || text.length > 36) return null;
   const digits = text.replaceAll("-", "").toLowerCase();
   return FRAGMENT.test(digits) ? digits : null;
 }
 
-/** The first and the last id that begin with these digits. */
+/** How many ids the error about an ambiguous fragment names. */
+const CANDIDATES_MAX = 10;
+
+/**
+ * Returns the id as it is stored, given whole or by six characters or more of its beginning or its end. Null: the text can be
+ * no id, or no stored id matches. Throws what `ambiguous` makes if several match.
+ */
+export async function findId(
+  id: string,
+  params: {
+    readonly withDigits: (asked: {
+      readonly digits: string;
+      readonly limit: number;
+    }) => Promise<readonly string[]>;
+    readonly ambiguous: (candidates: readonly string[], hasMore: boolean) => Error;
+  },
+): Promise<string | null> {
+  if (isUuid(id)) return id.toLowerCase();
+  const digits = idFragment(id);
+  if (digits === null) return null;
+  const found = await params.withDigits({ digits, limit: CANDIDATES_MAX + 1 });
+  if (found.length > 1)
+    throw params.ambiguous(found.slice(0, CANDIDATES_MAX), found.length > CANDIDATES_MAX);
+  return found[0] ?? null;
+}
+
+/** Returns the smallest and the largest id that start with these digits. */
 export function idsFrom(digits: string): { readonly first: string; readonly last: string } {
   const whole = (fill: string) =>
     digits.padEnd(32, fill).replace(/^(.{8})(.{4})(.{4})(.{4})(.{12})$/, "$1-$2-$3-$4-$5");
   return { first: whole("0"), last: whole("f") };
 }
 
-/** The millisecond in which a UUIDv7 was made; undefined for any other text. */
+/** Returns the millisecond in which a UUIDv7 was made; undefined for any other text. */
 export function uuidTimeMs(id: string): number | undefined {
   if (!isUuid(id) || id[14] !== "7") return undefined;
   return Number.parseInt(id.slice(0, 8) + id.slice(9, 13), 16);
 }
 
-/** The smallest UUIDv7 of a millisecond: what was made from then on sorts after it. */
+/** Returns the smallest UUIDv7 of a millisecond. Ids that are made from then on sort after it. */
 export function firstIdAt(ms: number): string {
   return `${timeText(clampTime(ms))}000-8000-000000000000`;
 }
 
-// A clock that answers nonsense (NaN, Infinity) must not make ids that nothing can read: it counts
-// as 0, so that a source goes on from its last good millisecond.
+// A broken clock (NaN, Infinity) must not make unreadable ids. Its time counts as 0, so that a source continues from
+// its last good millisecond.
 function clampTime(ms: number): number {
   return ms >= 0 && ms < TIME_MAX ? Math.floor(ms) : 0;
 }

@@ -1,13 +1,15 @@
-// Values to JSON text and back to comparable text: inputs strictly (what JSON cannot carry unchanged
-// is refused, with its path), results leniently (whatever a handler returns becomes some text).
-// One walker does both, reading every member once: a getter cannot answer the check and the
-// encoding differently. Its work, depth and output are bounded.
+// Encodes values as JSON text. Inputs are strict: a value that JSON cannot carry unchanged is refused with its path.
+// Results are lenient: any return value of a handler becomes some text.
+// One walker does both and reads every member once, so a getter cannot return one value to the check and another to
+// the encoder. Its work, depth and output are bounded.
 
 import {
   InputNotJsonError,
   InputTooLargeError,
   ItemNotJsonError,
   ItemTooLargeError,
+  ResultTooLargeError,
+  StepNotJsonError,
 } from "./errors.js";
 import { hideSecrets } from "./known-secrets.js";
 import { type PathSegment, pathText } from "./problems.js";
@@ -16,20 +18,20 @@ export const INPUT_BYTES_MAX = 256 * 1024;
 export const RESULT_BYTES_MAX = 1024 * 1024;
 export const JSON_DEPTH_MAX = 100;
 
-/** What code stores is less deep; a marker or an envelope may be around it. */
+/** Stored values are at most JSON_DEPTH_MAX deep; a marker or an envelope may be around them. */
 const STORED_DEPTH_MAX = JSON_DEPTH_MAX + 10;
 
-// A result beyond its limit is still counted up to here, so that the marker can say how large it
-// was; past this its `bytes` is a lower bound, as counting on would block the event loop.
+// A result beyond its limit is still counted up to here, so that the marker can show its size. Beyond this, `bytes` is
+// a lower bound, because more counting would block the event loop.
 const RESULT_BYTES_COUNTED_MAX = 16 * RESULT_BYTES_MAX;
 const PREVIEW_LENGTH = 1_024;
 
-/** JSON text of an input; throws `InputNotJsonError` or `InputTooLargeError`. */
+/** Returns the JSON text of an input; throws `InputNotJsonError` or `InputTooLargeError`. */
 export function encodeInput(value: unknown): string {
   return write(value, { refuse: refuseInput, charsMax: INPUT_BYTES_MAX });
 }
 
-/** JSON text of whatever a handler returned; never throws. Too large becomes a marker. */
+/** Returns the JSON text of a handler's return value. Never throws: a value that is too large becomes a marker. */
 export function encodeResult(value: unknown): string {
   if (value === undefined || value === null) return "null";
   let text = "";
@@ -48,7 +50,7 @@ export function encodeResult(value: unknown): string {
   return JSON.stringify({ $truncated: true, bytes, preview });
 }
 
-/** JSON text of what an item returned: as strict as an input, as large as a result may be. */
+/** Returns the JSON text of an item's value, with the strictness of an input and the size limit of a result. */
 export function encodeItem(key: string, value: unknown): string {
   const refuse: Refuse = (oddity, { segments }) => {
     const cause = oddity.kind === "unreadable" ? { cause: oddity.cause } : undefined;
@@ -62,7 +64,22 @@ export function encodeItem(key: string, value: unknown): string {
   }
 }
 
-/** The same JSON with the members of every object sorted: equal values give equal text. */
+/** The same for the value of a step; nothing becomes null. */
+export function encodeStep(name: string, value: unknown): string {
+  if (value === undefined) return "null";
+  const refuse: Refuse = (oddity, { segments }) => {
+    const cause = oddity.kind === "unreadable" ? { cause: oddity.cause } : undefined;
+    throw new StepNotJsonError(name, pathText("value", segments), inputReason(oddity), cause);
+  };
+  try {
+    return write(value, { refuse, charsMax: RESULT_BYTES_MAX });
+  } catch (thrown) {
+    if (!(thrown instanceof InputTooLargeError)) throw thrown;
+    throw new ResultTooLargeError(name, thrown.bytes, thrown.limit);
+  }
+}
+
+/** Returns the same JSON with the members of every object sorted, so that equal values give equal text. */
 export function canonicalJson(text: string): string {
   let value: unknown;
   try {
@@ -74,21 +91,21 @@ export function canonicalJson(text: string): string {
   return write(value, { refuse: refuseInput, charsMax, isSorted: true });
 }
 
-/** Whether two results are the same value, whatever the order of their members; null is a result that is not there. */
+/** Whether two results are the same value, in any order of their members. Null stands for a missing result. */
 export function isSameResult(one: string | null, other: string | null): boolean {
   const [a, b] = [one ?? "null", other ?? "null"];
   return a === b || canonicalJson(a) === canonicalJson(b);
 }
 
 /**
- * The text as every database can store it: without NUL (PostgreSQL refuses it), without lone
- * surrogates (not UTF-8), at most `maxLength` UTF-16 units, the cut marked by "… (N more)". Known secrets are hidden
- * before the cut, which could leave the half of one.
+ * Returns the text as every database can store it: without NUL (PostgreSQL refuses it), without lone
+ * surrogates (not UTF-8), at most `maxLength` UTF-16 units, with "… (N more)" at the cut. Known secrets are hidden
+ * before the cut, because the cut could leave half of one.
  */
 export function storableText(whole: string, maxLength: number): string {
   const text = hideSecrets(whole);
   if (text.length <= maxLength) return wellFormed(text).replaceAll("\0", "");
-  // Room for the mark is kept by the largest number it could show.
+  // Reserve room for the mark with the largest number that it could show.
   const markLength = `… (${text.length} more)`.length;
   const kept = trimHalfPair(text.slice(0, Math.max(0, maxLength - markLength)));
   const mark = `… (${text.length - kept.length} more)`;
@@ -96,10 +113,10 @@ export function storableText(whole: string, maxLength: number): string {
   return maxLength < markLength ? mark.slice(0, Math.max(0, maxLength)) : cut + mark;
 }
 
-/** C1 controls steer terminals, and the marks of direction turn the order of what is shown; JSON leaves both as they are. */
+/** C1 controls steer terminals, and direction marks reverse the order of shown text. JSON does not escape them. */
 const STEERING = /[\u007f-\u009f\u061c\u200e\u200f\u2028\u2029\u202a-\u202e\u2066-\u2069]/g;
 
-/** JSON text as a terminal may show it: the same value, with controls and marks of direction escaped. */
+/** Returns JSON text that is safe for a terminal: the same value, with controls and direction marks escaped. */
 export function shownJson(json: string): string {
   return json.replace(STEERING, (mark) => `\\u${mark.charCodeAt(0).toString(16).padStart(4, "0")}`);
 }
@@ -111,7 +128,7 @@ const BRACE_END = 0x7d;
 const BRACKET = 0x5b;
 const BRACKET_END = 0x5d;
 
-/** Whether JSON text is nested deeper than this: looked at as text, since reading and writing such a value recurses. */
+/** Whether JSON text is nested deeper than this. It scans the text, because parsing such a value would recurse. */
 export function isDeeperThan(text: string, depthMax: number): boolean {
   let depth = 0;
   let isInText = false;
@@ -130,11 +147,11 @@ export function isDeeperThan(text: string, depthMax: number): boolean {
 }
 
 /**
- * A stored value as its reader gets it. One that is no JSON, or deeper than anything stored by code, becomes a marker with its
- * beginning: it must not fail the list that it is in.
+ * Reads a stored value. A text that is not JSON, or that is deeper than any value this library stores, becomes a
+ * marker with its beginning, so that it does not fail the list that contains it.
  */
 export function readStored(text: string): unknown {
-  // What is shorter has no room for so many brackets.
+  // A shorter text has no room for so many brackets.
   const isDeep = text.length > 2 * STORED_DEPTH_MAX && isDeeperThan(text, STORED_DEPTH_MAX);
   if (!isDeep) {
     try {
@@ -145,7 +162,7 @@ export function readStored(text: string): unknown {
   return { $unreadable: true, bytes: utf8Length(text), preview };
 }
 
-/** How many bytes the text has as UTF-8; a lone surrogate counts as U+FFFD, which replaces it. */
+/** Counts the bytes of the text in UTF-8. A lone surrogate counts as U+FFFD, which replaces it. */
 export function utf8Length(text: string): number {
   let bytes = text.length;
   for (let i = 0; i < text.length; i++) {
@@ -153,7 +170,7 @@ export function utf8Length(text: string): number {
     if (unit < 0x80) continue;
     bytes += unit < 0x800 ? 1 : 2;
     const isPair = isHigh(unit) && isLow(text.charCodeAt(i + 1));
-    if (isPair) i++; // Two units, four bytes: the second unit's own one is already counted.
+    if (isPair) i++; // A pair has four bytes; `bytes` already counts one for the second unit.
   }
   return bytes;
 }
@@ -174,7 +191,7 @@ function trimHalfPair(text: string): string {
   return isHigh(text.charCodeAt(text.length - 1)) ? text.slice(0, -1) : text;
 }
 
-/** What JSON cannot carry unchanged. */
+/** Something that JSON cannot carry unchanged. */
 type Oddity =
   | { readonly kind: "circular" | "function" | "symbol" | "deep" | "invalid date" }
   | { readonly kind: "bigint"; readonly value: bigint }
@@ -184,7 +201,7 @@ type Oddity =
 
 type Place = { readonly segments: readonly PathSegment[]; readonly isMember: boolean };
 
-/** Answers with the JSON text to write instead, `undefined` to leave the member out, or throws. */
+/** Returns the JSON text to write instead, or `undefined` to leave the member out; or throws. */
 type Refuse = (oddity: Oddity, place: Place) => string | undefined;
 
 function refuseInput(oddity: Oddity, { segments }: Place): never {
@@ -242,7 +259,7 @@ type WriterOptions = {
 function write(value: unknown, options: WriterOptions): string {
   try {
     const text = new Writer(options).root(value) ?? "null";
-    // A unit is at most three bytes, so short texts need no counting.
+    // A unit has at most three bytes, so short texts need no counting.
     const bytes = text.length * 3 <= options.charsMax ? 0 : utf8Length(text);
     if (bytes > options.charsMax) throw new InputTooLargeError(bytes, options.charsMax);
     return text;
@@ -252,7 +269,7 @@ function write(value: unknown, options: WriterOptions): string {
   }
 }
 
-/** Ends the walk: more text than anybody will look at. Internal; never leaves this file. */
+/** Ends the walk when the text is too long. Never leaves this file. */
 class TooLong {
   constructor(
     readonly text: string,
@@ -260,7 +277,7 @@ class TooLong {
   ) {}
 }
 
-/** Writes one value as JSON.stringify would, but asks `refuse` about everything odd. */
+/** Writes one value like JSON.stringify, but calls `refuse` for everything odd. */
 class Writer {
   readonly #options: WriterOptions;
   readonly #segments: PathSegment[] = [];
@@ -271,13 +288,13 @@ class Writer {
     this.#options = options;
   }
 
-  /** The text, or undefined where JSON has none (undefined itself). */
+  /** Returns the text, or undefined where JSON has none (for undefined). */
   root(value: unknown): string | undefined {
     const isWritten = this.#value(value, "", "", false);
     return isWritten ? this.#text : undefined;
   }
 
-  /** Writes `before` and the value, or nothing at all if the value is to be left out. */
+  /** Writes `before` and the value and returns true, or writes nothing if the value must be left out. */
   #value(given: unknown, before: string, key: string, isMember: boolean): boolean {
     const value = needsUnwrapping(given) ? this.#unwrap(given, key) : given;
     if (Odd.is(value)) return this.#odd(value.oddity, before, isMember);
@@ -353,7 +370,7 @@ class Writer {
     }
   }
 
-  /** Does what JSON.stringify does first: toJSON, then boxed primitives. */
+  /** Applies toJSON and unboxes primitives, as JSON.stringify does first. */
   #unwrap(given: object | bigint, key: string): unknown {
     if (Odd.is(given)) return given;
     try {
@@ -387,7 +404,7 @@ class Writer {
     this.#guard(0);
   }
 
-  /** Stops before a huge text is copied, with a part of it for the preview. */
+  /** Stops before a huge text is copied, and keeps a part of it for the preview. */
   #guard(moreChars: number, more = ""): void {
     const chars = this.#text.length + moreChars;
     if (chars <= this.#options.charsMax) return;
@@ -396,12 +413,12 @@ class Writer {
   }
 }
 
-/** A finding that travels where a value would; a class of its own, so no user's value is one. */
+/** A finding that takes the place of a value. It is a class of its own, so that no user's value can be one. */
 class Odd {
   readonly #isOdd = true;
   constructor(readonly oddity: Oddity) {}
 
-  // Not instanceof: that asks a Proxy for its prototype, and a hostile one throws.
+  // Not instanceof, which asks a Proxy for its prototype: a hostile Proxy throws.
   static is(value: unknown): value is Odd {
     return typeof value === "object" && value !== null && #isOdd in value;
   }
@@ -423,7 +440,7 @@ type Shape =
   | { readonly isArray: true; readonly length: number }
   | { readonly isArray: false; readonly keys: readonly string[] };
 
-// A Proxy may throw at any of these questions, so they are asked together and guarded together.
+// A Proxy may throw on any of these accesses, so one try block guards them all.
 function shapeOf(value: object): Shape | Odd {
   try {
     if (Array.isArray(value)) return { isArray: true, length: value.length };
@@ -435,7 +452,7 @@ function shapeOf(value: object): Shape | Odd {
   }
 }
 
-// JSON.stringify writes {} for these without a word: the classic lost Map, the forgotten await.
+// JSON.stringify silently writes {} for these: the classic lost Map, the forgotten await.
 function lossyClassOf(value: object): { name: string; advice: string } | undefined {
   if (value instanceof Map) return { name: "Map", advice: "give Object.fromEntries(map)" };
   if (value instanceof Set) return { name: "Set", advice: "give [...set]" };

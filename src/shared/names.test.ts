@@ -1,4 +1,4 @@
-// What may be called what.
+// Tests which names are allowed for which things.
 
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";

@@ -1,7 +1,7 @@
-// What may be called what: names of jobs, schedules and queues, keys, tags, and priorities.
-// Pure; a refused one is a ConfigurationError that names the field and shows a right value.
+// Checks names of jobs, schedules and queues, keys, tags, and priorities. Pure. A refused value is a ConfigurationError
+// that names the field and shows a correct value.
 
-import { ConfigurationError } from "./errors.js";
+import { refuse } from "./problems.js";
 import { TRACE_TAG } from "./trace-context.js";
 
 export const NAME_LENGTH_MAX = 200;
@@ -12,17 +12,17 @@ export const PRIORITY_MAX = 100;
 const CONTROL = /[\p{Cc}\p{Zl}\p{Zp}]/u;
 const LONE_SURROGATE = /\p{Surrogate}/u;
 
-/** A name of 1 to 200 characters that a log line, a URL and a terminal can show. */
+/** Returns a name of 1 to 200 characters that a log line, a URL and a terminal can show. */
 export function requireName(value: unknown, field: string): string {
   return requireText(value, { field, lengthMax: NAME_LENGTH_MAX, example: "market-study" });
 }
 
-/** A key of 1 to 500 characters, of the same kind as a name. */
+/** Returns a key of 1 to 500 characters, with the rules of a name. */
 export function requireKey(value: unknown, field: string): string {
   return requireText(value, { field, lengthMax: KEY_LENGTH_MAX, example: "order-1042" });
 }
 
-/** Up to 50 tags, each of the same kind as a name; repeated ones are kept once. */
+/** Returns up to 50 tags, each with the rules of a name, without repetitions. */
 export function requireTags(value: unknown, field: string): string[] {
   if (!Array.isArray(value)) {
     refuse(field, `must be an array of texts such as ["eu", "nightly"], but is ${kindOf(value)}.`);
@@ -41,7 +41,7 @@ function requireTag(value: unknown, field: string): string {
   return refuse(field, `must not begin with "${TRACE_TAG}", which is reserved for traces.`);
 }
 
-/** A whole number from −100 to 100; larger is more urgent. */
+/** Returns a whole number from −100 to 100; larger is more urgent. */
 export function requirePriority(value: unknown, field: string): number {
   const isPriority =
     typeof value === "number" && Number.isInteger(value) && Math.abs(value) <= PRIORITY_MAX;
@@ -76,8 +76,4 @@ function requireText(value: unknown, { field, lengthMax, example }: TextRule): s
 
 function kindOf(value: unknown): string {
   return value === null ? "null" : typeof value;
-}
-
-function refuse(field: string, message: string): never {
-  throw new ConfigurationError([{ field, message }]);
 }

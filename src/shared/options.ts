@@ -1,12 +1,13 @@
-// Reads option members that several verbs share: who asks, a note, an instant, the name of a job.
+// Reads options that several verbs share: the actor, a note, an instant, the name of a job.
 
 import { ConfigurationError } from "./errors.js";
 import { readInstant } from "./instant.js";
 import { storableText } from "./json.js";
 import { requireName } from "./names.js";
+import { refuse } from "./problems.js";
 import { refuseUnknownMembers } from "./suggest.js";
 
-/** Who did it: kept with versions, pauses and backfills. */
+/** The person or program that made the change; stored with versions, pauses and backfills. */
 export type By = { readonly by?: string | undefined };
 
 export function jobName(job: unknown, field: string): string {
@@ -14,7 +15,7 @@ export function jobName(job: unknown, field: string): string {
   return requireName(isJob ? job.name : job, field);
 }
 
-/** Options that are none at all are the commonest mistake. */
+/** Refuses options that are not an object. */
 export function requireOptions(value: unknown, field: string): void {
   if (typeof value === "object" && value !== null && !Array.isArray(value)) return;
   const kind = value === null ? "null" : Array.isArray(value) ? "a list" : typeof value;
@@ -23,7 +24,7 @@ export function requireOptions(value: unknown, field: string): void {
 
 export const NOTE_LENGTH_MAX = 2_000;
 
-/** A sentence for people: kept with a pause. */
+/** Reads a sentence for people, which is stored with a pause. */
 export function readNote(note: unknown, field: string): string | null {
   if (note === undefined || note === null) return null;
   if (typeof note !== "string")
@@ -36,7 +37,7 @@ export function readNote(note: unknown, field: string): string | null {
   return storableText(note, NOTE_LENGTH_MAX);
 }
 
-/** Who asks: a name like any other. */
+/** Reads the actor, with the rules of a name. */
 export function readBy(options: unknown, field: string): string | undefined {
   if (options === undefined) return undefined;
   requireOptions(options, field);
@@ -49,8 +50,4 @@ export function readBy(options: unknown, field: string): string | undefined {
 export function instantMs(value: Date | string, field: string): number {
   const instant = readInstant(value);
   return typeof instant === "string" ? refuse(field, instant) : instant;
-}
-
-export function refuse(field: string, message: string): never {
-  throw new ConfigurationError([{ field, message }]);
 }

@@ -1,5 +1,5 @@
-// Output of a program as lines of text, from chunks of bytes that end anywhere. Pure; what has no end of
-// line is handed out in pieces, so that no output can take the memory.
+// Splits the output of a program into lines of text, from chunks of bytes that end anywhere. Pure. A very long line is
+// returned in pieces, so that no output can fill the memory.
 
 const LINE_LENGTH_MAX = 4_000;
 
@@ -7,12 +7,12 @@ export class OutputLines {
   readonly #decoder = new TextDecoder();
   #rest = "";
 
-  /** The lines that this chunk completes. */
+  /** Returns the lines that this chunk completes. */
   feed(chunk: Uint8Array): string[] {
     return this.#take(this.#decoder.decode(chunk, { stream: true }));
   }
 
-  /** The output is over: what is left of it. */
+  /** Ends the output and returns the rest of it. */
   end(): string[] {
     const lines = this.#take(this.#decoder.decode());
     const last = this.#rest;
@@ -31,7 +31,7 @@ export class OutputLines {
   }
 }
 
-/** The last lines of an output: what a failure is best told by. */
+/** Keeps the last lines of an output, because they usually explain a failure. */
 export class LastLines {
   readonly #max: number;
   readonly #lines: string[] = [];

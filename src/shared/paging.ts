@@ -1,5 +1,5 @@
-// Pages of lists: how long one may be, and what leads from one to the next. One record more than a page has
-// is asked for, so that the last page knows that it is the last.
+// Checks the limit of a page and finds the cursor of the next one. Callers read one record more than a page has, so
+// that the last page is known to be the last.
 
 import type { Problem } from "./suggest.js";
 
@@ -20,7 +20,7 @@ export function limitProblems(
   return [{ field: "limit", message }];
 }
 
-/** The records of one page, and the one that the next begins after; null where nothing follows. */
+/** Returns the records of one page and the last of them, after which the next page begins; null if nothing follows. */
 export function pageOf<T>(
   records: readonly T[],
   limit: number,

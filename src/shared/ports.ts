@@ -1,21 +1,19 @@
-// The ports: everything that is not a pure function of its arguments reaches the engine through
-// one of these. Production wires the adapters; the simulator wires its own, all from one seed.
+// Declares the ports: everything that is not a pure function of its arguments reaches an instance through one of
+// them. Production uses src/shared/adapters; the simulator uses its own, all from one seed.
 
-import type { Moment } from "./moment.js";
-
-/** A timer that was set and can be taken back. */
+/** A timer that is set and can be cancelled. */
 export type Timer = { cancel(): void };
 
 /**
- * The clocks of one instance. `wallMs` may jump, `monotonicMs` may stand still while a machine
- * sleeps; whoever measures how long something took takes the larger of the two.
+ * The clocks of one instance. `wallMs` may jump, and `monotonicMs` may stand still while a machine sleeps. To measure
+ * a duration, take the larger difference of the two (`elapsedMs`).
  */
 export interface Clock {
   wallMs(): number;
   monotonicMs(): number;
-  /** Calls back once, not before `delayMs`. Late is allowed, early too: callers look again. */
+  /** Calls back once after about `delayMs`. It may be late or early: callers check the time again. */
   timer(delayMs: number, callback: () => void): Timer;
-  /** Calls back after what is running now has ended and pending I/O had its turn. */
+  /** Calls back after the current work has ended and pending I/O had its turn. */
   soon(callback: () => void): void;
   /**
    * Synchronous work awaits this before it begins, so that timers and I/O get a turn every few milliseconds.
@@ -24,7 +22,7 @@ export interface Clock {
   readonly giveWay?: () => Promise<void> | null;
 }
 
-/** Chance: a number in [0, 1). */
+/** Returns random numbers in [0, 1). */
 export interface Random {
   next(): number;
 }
@@ -35,9 +33,9 @@ export interface Ids {
   unique(): string;
 }
 
-/** One HTTP request to one address that was looked up and judged before. */
+/** One HTTP request to one address that was resolved and checked before. */
 export type PinnedRequest = {
-  /** An IP address, never a name: nothing is looked up again between the check and the connection. */
+  /** An IP address, never a name: nothing is resolved again between the check and the connection. */
   readonly address: string;
   readonly port: number;
   /** The name that the certificate must have; null for plain http. */
@@ -47,7 +45,7 @@ export type PinnedRequest = {
   readonly path: string;
   readonly headers: Readonly<Record<string, string>>;
   readonly body: Uint8Array;
-  /** Reading ends after so many bytes of the answer's body. */
+  /** Reading ends after so many bytes of the response's body. */
   readonly bytesMax: number;
   readonly signal: AbortSignal;
   /** Called when there is a connection and the first byte is about to be sent. */
@@ -62,23 +60,34 @@ export type PinnedResponse = {
   readonly isCut: boolean;
 };
 
-/** The network, as far as runs are sent to other services. */
+/** The network, for dispatching runs to other services. */
 export interface Network {
   /** All addresses of a name. */
   resolve(hostname: string): Promise<readonly string[]>;
-  /** Rejects when there is no connection, when it breaks, and when the signal aborts; follows nothing. */
+  /** Rejects when there is no connection, when it breaks, and when the signal aborts. Follows no redirects. */
   send(request: PinnedRequest): Promise<PinnedResponse>;
 }
 
-/** Everything an engine needs from outside, but for its store. */
+/** Everything that an instance needs from outside, except its store. */
 export type Ports = {
   readonly clock: Clock;
-  readonly chance: Random;
+  readonly random: Random;
   readonly ids: Ids;
 };
 
+/** A moment on both clocks of an instance. */
+export type Moment = { readonly wallMs: number; readonly monotonicMs: number };
+
 export function momentOf(clock: Clock): Moment {
   return { wallMs: clock.wallMs(), monotonicMs: clock.monotonicMs() };
+}
+
+/**
+ * Returns how much time passed between two moments: the larger difference of the two clocks, because a wall clock
+ * may step back and a monotonic clock may stand still while the machine sleeps.
+ */
+export function elapsedMs(from: Moment, to: Moment): number {
+  return Math.max(to.monotonicMs - from.monotonicMs, to.wallMs - from.wallMs, 0);
 }
 
 /** Resolves after `delayMs`, or at once when the signal aborts. */

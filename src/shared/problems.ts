@@ -1,9 +1,9 @@
-// Gathering what is wrong with options, so that a user sees every mistake at once instead of one at a time.
+// Collects the mistakes in options, so that a user sees all of them at once.
 
 import { ConfigurationError, type Problem } from "./errors.js";
 import { quoteShort } from "./suggest.js";
 
-/** What `take` gives; what it refuses is added to the problems instead, and the fallback stands in for it. */
+/** Returns the result of `take`. If `take` refuses, its problems are collected and the fallback is returned. */
 export function gather<T>(problems: Problem[], take: () => T): T | undefined;
 export function gather<T>(problems: Problem[], take: () => T, fallback: T): T;
 export function gather<T>(problems: Problem[], take: () => T, fallback?: T): T | undefined {
@@ -16,21 +16,18 @@ export function gather<T>(problems: Problem[], take: () => T, fallback?: T): T |
   }
 }
 
-// What is wrong with lists and other nested options. Shared by the readers of schedules and calendars;
-// words only, no rules of its own.
-
-/** More than these of one list help nobody: its other entries are usually wrong in the same way. */
+/** More problems of one list do not help: its other entries are usually wrong in the same way. */
 export const PROBLEMS_OF_LIST_MAX = 20;
 
 export type ListRule<T> = {
   readonly field: string;
   readonly countMax: number;
-  /** A right list, for the message. */
+  /** A correct list, for the message. */
   readonly example: string;
   readonly read: (value: unknown, field: string) => T;
 };
 
-/** Every entry of a list as `read` gives it; all wrong ones are named together. */
+/** Reads every entry of a list. One exception names all wrong entries. */
 export function readList<T>(value: unknown, rule: ListRule<T>): T[] {
   const { field, countMax, example, read } = rule;
   if (!Array.isArray(value)) {
@@ -42,7 +39,7 @@ export function readList<T>(value: unknown, rule: ListRule<T>): T[] {
   }
   const problems: Problem[] = [];
   const found: T[] = [];
-  // By index, as a hole in the array is a missing entry and must be refused like one.
+  // By index: a hole in the array is a missing entry and must be refused like one.
   for (let index = 0; index < entries.length; index++) {
     const entry = gather(problems, () => read(entries[index], `${field}[${index}]`));
     if (entry !== undefined) found.push(entry);
@@ -61,13 +58,11 @@ export function refuse(field: string, message: string): never {
   throw new ConfigurationError([{ field, message }]);
 }
 
-// Writes where something is inside a value: input.items[2].price, input["odd key"].
-// Pure and total: long or strange keys are cut and quoted.
-
 const SEGMENT_COUNT_MAX = 20;
 
 export type PathSegment = string | number | symbol;
 
+/** Writes the path of a member: input.items[2].price, input["odd key"]. Long or strange keys are cut and quoted. */
 export function pathText(root: string, segments: readonly PathSegment[]): string {
   const shown = segments.slice(0, SEGMENT_COUNT_MAX).map(segmentText).join("");
   return segments.length > SEGMENT_COUNT_MAX ? `${root}${shown}…` : `${root}${shown}`;

@@ -22,6 +22,19 @@ test.each([
   ["postgres:app:pw@db/main", "postgres:***@db/main"],
   ["app:pw@db/main", "***@db/main"],
   ["postgres://app%3Apw@db/main", "postgres://***@db/main"],
+  // The host is missing: the password stands where its port would.
+  ["postgres://app:pw", "postgres://app:***"],
+  ["postgres://app:pw/main", "postgres://app:***"],
+  ["postgres://app:pw:5432/main", "postgres://app:***"],
+  ["postgres://app:4711pw/main?x=1", "postgres://app:***"],
+  ["postgresql:app:pw", "postgresql:app:***"],
+  ["mysql://app:p w", "mysql://app:***"],
+  ["postgres://db:5432/main", "postgres://db:5432/main"],
+  ["postgres://db:5432,other:5433/main", "postgres://db:5432,other:5433/main"],
+  ["postgres://[::1]:5432/main", "postgres://[::1]:5432/main"],
+  ["postgres:///main?host=/run/postgresql", "postgres:///main?host=/run/postgresql"],
+  ["sqlite:///C:/data/app.db", "sqlite:///C:/data/app.db"],
+  ["sqlite:C:/data/app.db", "sqlite:C:/data/app.db"],
   ["", ""],
 ])("%s is shown as %s", (url, shown) => {
   expect(redactUrl(url)).toBe(shown);

@@ -1,6 +1,5 @@
-// Takes the secrets out of a database address, or out of any text, before it reaches a message, a log or
-// a page.
-// When in doubt it hides too much: an address with a hidden host is a smaller harm than a leak.
+// Removes secrets from database URLs and from any text before it reaches a message, a log or a page.
+// When in doubt it hides too much: a URL with a hidden host does less harm than a leak.
 
 import { hideSecrets } from "./known-secrets.js";
 
@@ -8,15 +7,15 @@ const HIDDEN = "***";
 const SECRET_PARAMETER =
   /\b((?:ssl)?password|pass|pwd|passphrase|secret|token|auth_?token|api_?key|sslkey)(\s*=\s*)('[^']*'?|[^\s&;]+)/gi;
 
-/** The address without its passwords: `postgres://app:***@db:5432/main`. */
+/** Returns the URL without its passwords: `postgres://app:***@db:5432/main`. */
 export function redactUrl(url: string): string {
   return redactUserInfo(url).replace(SECRET_PARAMETER, `$1$2${HIDDEN}`);
 }
 
 function redactUserInfo(url: string): string {
-  // The last "@", not the first: an unescaped one inside the password must not end the hiding.
+  // The last "@", not the first: the password may contain an unescaped one.
   const end = url.lastIndexOf("@");
-  if (end < 0) return url;
+  if (end < 0) return redactHostless(url);
   const start = url.indexOf("://") + 3;
   if (start < 3 || end < start) return redactMalformed(url, end);
   const [user = ""] = url.slice(start, end).split(":", 1);
@@ -26,7 +25,18 @@ function redactUserInfo(url: string): string {
   return `${url.slice(0, start)}${user}:${HIDDEN}${url.slice(end)}`;
 }
 
-/** An address with a slip in it, `postgres//app:pw@db`: nobody knows where its password begins. */
+/** The scheme, and the part where hosts and their ports should be. */
+const AUTHORITY = /^([a-z][a-z0-9+.-]*:\/\/|postgres(?:ql)?:\/?)([^/?#]*)/i;
+const HOST = /^(?:[^:[\]]*|\[[^\]]*\])(?::\d{0,5})?$/;
+
+/** Hides the rest of a URL without a host (`postgres://app:pw`) from where the port should be: it is the password. */
+function redactHostless(url: string): string {
+  const [, scheme = "", hosts = ""] = AUTHORITY.exec(url) ?? [];
+  if (hosts.split(",").every((host) => HOST.test(host))) return url;
+  return `${scheme}${hosts.split(":", 1)[0]}:${HIDDEN}`;
+}
+
+/** Hides everything before the "@" of a mistyped URL (`postgres//app:pw@db`), because the start of its password is unknown. */
 function redactMalformed(url: string, end: number): string {
   const [scheme = ""] = /^(?:[a-z]+:\/{0,2}|[a-z]+\/{1,2})(?=[^/].*@)/i.exec(url) ?? [];
   const isScheme = scheme.includes("/") || SCHEMES.has(scheme.toLowerCase());
@@ -34,19 +44,19 @@ function redactMalformed(url: string, end: number): string {
 }
 
 const SCHEMES: ReadonlySet<string> = new Set(["postgres:", "postgresql:", "sqlite:", "libsql:"]);
-/** Longer texts are cut before anybody looks through them: a log line is not the place for more. */
+/** Longer texts are cut before the search: a log line needs no more. */
 const TEXT_LENGTH_MAX = 256 * 1_024;
-/** A secret that lies across the cut is still found as a whole. */
+/** The search goes this far beyond the cut, so that it finds a secret that lies across it. */
 const CUT_OVERLAP = 8 * 1_024;
-/** The name in an address and the colon before its password. */
+/** The user in a URL and the colon before the password. */
 const URL_USER = /:\/\/[^\s:@/]*:/;
-/** The slips of a database's address: a colon or a slash is missing. */
+/** A mistyped database URL: a colon or a slash is missing. */
 const MALFORMED_USER = /\b((?:postgres(?:ql)?|libsql)(?::\/?|\/\/))(?!\/)[^\s:@/]+:/i;
 const CREDENTIALS = /\b(bearer|basic)\s+[\w.~+/=-]{6,}/gi;
 const SECRET_NAME =
   /^(pass(word|wd|phrase)?|pwd|secret|token|authorization|cookie|set-cookie|credentials?|api[-_]?key|private[-_]?key|access[-_]?token|refresh[-_]?token|client[-_]?secret)$/i;
 
-/** Any text without passwords in addresses, credentials of requests and parameters named as secrets. */
+/** Returns any text without passwords in URLs, credentials of requests and parameters with the name of a secret. */
 export function redactText(text: string): string {
   const known = hideSecrets(text.slice(0, TEXT_LENGTH_MAX + CUT_OVERLAP));
   const isCut = known.length > TEXT_LENGTH_MAX;
@@ -56,7 +66,7 @@ export function redactText(text: string): string {
     .replace(SECRET_PARAMETER, `$1$2${HIDDEN}`);
 }
 
-/** The message and the stack of an error, as `redactText` shows them. */
+/** Applies `redactText` to the message and the stack of an error. */
 export function redactError<E extends { readonly message: string; readonly stack?: string }>(
   error: E,
 ): E {
@@ -68,7 +78,7 @@ export function redactError<E extends { readonly message: string; readonly stack
   };
 }
 
-/** A word ends at a space: its first address hides all up to the last "@" of the word, so each is looked through once. */
+/** Hides everything from the first password of a word (it ends at a space) to its last "@", in one pass. */
 function redactWord(word: string): string {
   const end = word.lastIndexOf("@");
   if (end < 0) return word;
@@ -81,16 +91,16 @@ function redactWord(word: string): string {
   return from > end ? word : `${word.slice(0, from)}${HIDDEN}${word.slice(end)}`;
 }
 
-/** For JSON.stringify: what is named as a secret is not written. */
+/** For JSON.stringify: hides the values of members with the name of a secret. */
 export function redactMember(name: string, value: unknown): unknown {
   return SECRET_NAME.test(name) && value !== null && value !== undefined ? HIDDEN : value;
 }
 
 const QUOTED_MEMBER = /"([\w-]+)"(\s*:\s*)("(?:[^"\\]|\\.)*"?|[^\s",}\]]+)/g;
 
-/** The beginning of a body as it came over the network: JSON, whole or cut off, or any text. */
+/** Returns the beginning of a body from the network: JSON, whole or cut off, or any text. */
 export function redactBody(body: string, lengthMax: number): string {
-  // Cut before the text is looked through, with room for what is hidden to shrink it.
+  // Cut before the search, with reserve, because hiding shrinks the text.
   const shown = redactText(redactJson(hideSecrets(body), lengthMax * 4));
   return shown.length > lengthMax ? `${shown.slice(0, lengthMax)}…` : shown;
 }
@@ -99,7 +109,7 @@ function redactJson(body: string, lengthMax: number): string {
   try {
     return JSON.stringify(JSON.parse(body), redactMember).slice(0, lengthMax);
   } catch {
-    // No JSON, or the beginning of some: its members are found by how they look.
+    // Not JSON, or only its beginning: find the members by a pattern.
     const hide = (whole: string, name: string, colon: string) =>
       SECRET_NAME.test(name) ? `"${name}"${colon}"${HIDDEN}"` : whole;
     return body.slice(0, lengthMax).replace(QUOTED_MEMBER, hide);

@@ -1,11 +1,11 @@
-// Standard Schema v1 (https://standardschema.dev): how zod, valibot, arktype and others are asked
-// whether an input fits. The interface is declared here, as its authors intend, so that no schema
-// library is a dependency.
+// Validates inputs with schemas of zod, valibot, arktype and other libraries that implement Standard Schema v1
+// (https://standardschema.dev). The interface is declared here, as its authors intend, so that no schema library is a
+// dependency.
 
 import { InputInvalidError, type InputIssue } from "./errors.js";
 import { type PathSegment, pathText } from "./problems.js";
 
-/** Any schema of any library that speaks Standard Schema v1. */
+/** Any schema of any library that implements Standard Schema v1. */
 export interface StandardSchema<Input = unknown, Output = Input> {
   readonly "~standard": StandardSchemaProps<Input, Output>;
 }
@@ -29,12 +29,12 @@ export interface StandardSchemaIssue {
   readonly path?: readonly (PropertyKey | { readonly key: PropertyKey })[] | undefined;
 }
 
-/** What a caller gives: the type before defaults and transformations. */
+/** The type that a caller gives, before defaults and transformations. */
 export type InferInput<Schema extends StandardSchema> = NonNullable<
   Schema["~standard"]["types"]
 >["input"];
 
-/** What a handler gets: the type after defaults and transformations. */
+/** The type that a handler gets, after defaults and transformations. */
 export type InferOutput<Schema extends StandardSchema> = NonNullable<
   Schema["~standard"]["types"]
 >["output"];
@@ -43,7 +43,7 @@ const ISSUE_COUNT_MAX = 100;
 const ISSUE_LENGTH_MAX = 500;
 const JSON_SCHEMA_LENGTH_MAX = 64 * 1024;
 
-/** Whether a value given as a schema can be asked at all. Some libraries' schemas are functions. */
+/** Whether a value is a schema that can validate. The schemas of some libraries are functions. */
 export function isStandardSchema(value: unknown): value is StandardSchema {
   const isHolder = (typeof value === "object" && value !== null) || typeof value === "function";
   if (!isHolder || !("~standard" in value)) return false;
@@ -57,8 +57,8 @@ export function isStandardSchema(value: unknown): value is StandardSchema {
 }
 
 /**
- * What an input looks like, as JSON Schema in JSON text; null where the library of the schema cannot
- * tell, or what it tells is not of a form's size.
+ * Describes an input as JSON Schema in JSON text. Returns null where the library of the schema cannot describe it, or
+ * where the description is too large for a form.
  */
 export function jsonSchemaOf(schema: StandardSchema): string | null {
   try {
@@ -66,12 +66,12 @@ export function jsonSchemaOf(schema: StandardSchema): string | null {
     const text = JSON.stringify(jsonSchema?.input({ target: "draft-2020-12" }));
     return text === undefined || text.length > JSON_SCHEMA_LENGTH_MAX ? null : text;
   } catch {
-    // Not everything that can be checked can be described: a transformation, a class.
+    // Some schemas can validate but have no description: a transformation, a class.
     return null;
   }
 }
 
-/** Standard JSON Schema v1: what some libraries offer beside the check. */
+/** Standard JSON Schema v1, which some libraries offer in addition. */
 type StandardJsonSchemaProps = {
   readonly jsonSchema: {
     readonly input: (options: { readonly target: string }) => Record<string, unknown>;
@@ -79,8 +79,8 @@ type StandardJsonSchemaProps = {
 };
 
 /**
- * The schema's output for this input, or `InputInvalidError` with every issue and where it is.
- * What the schema itself throws (a lookup in it may fail) comes out unchanged.
+ * Returns the schema's output for this input, or throws `InputInvalidError` with every issue and its path.
+ * An error that the schema itself throws (a lookup in it may fail) is passed on unchanged.
  */
 export async function validateInput<Schema extends StandardSchema>(
   schema: Schema,
@@ -90,7 +90,7 @@ export async function validateInput<Schema extends StandardSchema>(
   return requireValid(await schema["~standard"].validate(value), field) as InferOutput<Schema>;
 }
 
-/** The output of a schema that has answered. */
+/** Returns the output of a finished validation, or throws its issues. */
 export function requireValid<Output>(
   result: StandardSchemaResult<Output>,
   field = "input",

@@ -1,5 +1,5 @@
-// So many at a time, in the order in which they came. Waits for no time of its own: a turn is free when
-// somebody gives theirs back, and whoever stops waiting is forgotten.
+// Limits how many callers are active at a time, first come first served. It has no timeout of its own: a caller waits
+// until another one releases its permit, or until its signal aborts.
 
 export class Semaphore {
   readonly #max: number;
@@ -18,30 +18,30 @@ export class Semaphore {
     return this.#waiting.size;
   }
 
-  /** Resolves with how to give the turn back, or with null when the signal aborts first. */
+  /** Resolves with the function that releases the permit, or with null when the signal aborts first. */
   take(signal: AbortSignal): Promise<(() => void) | null> {
     if (signal.aborted) return Promise.resolve(null);
     if (this.#taken < this.#max) return Promise.resolve(this.#taking());
     return new Promise((resolve) => {
       const onAbort = () => {
-        this.#waiting.delete(onTurn);
+        this.#waiting.delete(onPermit);
         resolve(null);
       };
-      const onTurn = () => {
+      const onPermit = () => {
         signal.removeEventListener("abort", onAbort);
         resolve(this.#taking());
       };
-      this.#waiting.add(onTurn);
+      this.#waiting.add(onPermit);
       signal.addEventListener("abort", onAbort, { once: true });
     });
   }
 
   #taking(): () => void {
     this.#taken += 1;
-    let isGiven = false;
+    let isReleased = false;
     return () => {
-      if (isGiven) return;
-      isGiven = true;
+      if (isReleased) return;
+      isReleased = true;
       this.#taken -= 1;
       this.#next();
     };

@@ -1,7 +1,7 @@
-// "Did you mean …?": finds the known word nearest to a mistyped one, and names unknown members of
-// option objects. Pure; its work is bounded whatever it is given.
+// Finds the known word nearest to a mistyped one ("Did you mean …?"), and names unknown members of option objects.
+// Pure; its work is bounded for any input.
 
-/** One thing wrong with a configuration: where, and what would be right. */
+/** One mistake in a configuration: the field, and a message that says what would be right. */
 export type Problem = { readonly field: string; readonly message: string };
 
 const WORD_LENGTH_MAX = 64;
@@ -9,11 +9,11 @@ const KNOWN_COUNT_MAX = 1_000;
 const LISTED_COUNT_MAX = 20;
 const PROBLEM_COUNT_MAX = 20;
 
-/** The known word that was probably meant, if one is near enough to be worth saying. */
+/** Returns the known word that the user probably meant, if one is near enough. */
 export function suggest(word: string, known: readonly string[]): string | undefined {
   if (word === "" || word.length > WORD_LENGTH_MAX) return undefined;
   const wanted = word.toLowerCase();
-  // A third of the letters may be wrong, at most three: beyond that a guess is noise.
+  // A third of the letters may be wrong, at most three. Beyond that a guess would be noise.
   let nearest: string | undefined;
   let best = Math.min(3, Math.max(1, Math.floor(word.length / 3))) + 1;
   for (const candidate of known.slice(0, KNOWN_COUNT_MAX)) {
@@ -27,7 +27,7 @@ export function suggest(word: string, known: readonly string[]): string | undefi
   return nearest;
 }
 
-/** Edits (insert, delete, replace, swap of neighbours) that turn one word into the other. */
+/** Counts the edits (insert, delete, replace, swap of neighbours) that turn one word into the other. */
 function editDistance(from: string, to: string): number {
   let beforeLast: number[] = [];
   let last = Array.from({ length: to.length + 1 }, (_, j) => j);
@@ -50,7 +50,7 @@ function at(row: readonly number[], index: number): number {
   return row[index] ?? Number.POSITIVE_INFINITY;
 }
 
-/** A problem for every own member of `value` that is not in `known`. */
+/** Returns a problem for every own member of `value` that is not in `known`. */
 export function refuseUnknownMembers(
   value: object,
   known: readonly string[],
@@ -69,14 +69,14 @@ export function refuseUnknownMembers(
     });
 }
 
-/** The word itself if it is a plain one, else quoted and cut, so that no message can be flooded. */
+/** Returns a plain word as it is, and any other text quoted and cut, so that it cannot flood a message. */
 export function quoteShort(word: string): string {
   if (/^[\w.:-]{1,64}$/.test(word)) return word;
   const cut = word.length > WORD_LENGTH_MAX ? `${word.slice(0, WORD_LENGTH_MAX)}…` : word;
   return JSON.stringify(cut);
 }
 
-/** The words separated by commas, the first twenty of them. */
+/** Returns the first twenty words, separated by commas, and the number of the others. */
 export function listShort(words: readonly string[]): string {
   const listed = words.slice(0, LISTED_COUNT_MAX).map(quoteShort).join(", ");
   const restCount = words.length - LISTED_COUNT_MAX;

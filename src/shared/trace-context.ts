@@ -1,5 +1,5 @@
-// The W3C trace context of a run: who asked for it, in one text. Pure. It is stored among the run's
-// tags, under a name that no user's tag may have, so that runs without one cost nothing more.
+// Reads and writes the W3C trace context of a run, which names the span that enqueued it. Pure. It is stored among the
+// tags of the run, with a prefix that no user's tag may have, so that runs without a trace cost nothing.
 
 export type TraceContext = {
   readonly traceId: string;
@@ -7,7 +7,7 @@ export type TraceContext = {
   readonly isSampled: boolean;
 };
 
-/** What a tag with a trace context begins with. */
+/** The prefix of a tag with a trace context. */
 export const TRACE_TAG = "traceparent=";
 
 const TRACEPARENT = /^[\da-f]{2}-([\da-f]{32})-([\da-f]{16})-([\da-f]{2})$/;
@@ -17,7 +17,7 @@ export function formatTraceparent({ traceId, spanId, isSampled }: TraceContext):
   return `00-${traceId}-${spanId}-${isSampled ? "01" : "00"}`;
 }
 
-/** Null for what is none: whoever sent it is traced no further, and nothing else changes. */
+/** Returns null for an invalid text: the trace then ends here, and nothing else changes. */
 export function parseTraceparent(text: string | null | undefined): TraceContext | null {
   const [, traceId = "", spanId = "", flags = ""] = TRACEPARENT.exec(text ?? "") ?? [];
   if (traceId === "" || ZEROS.test(traceId) || ZEROS.test(spanId) || text?.startsWith("ff-"))
@@ -25,7 +25,7 @@ export function parseTraceparent(text: string | null | undefined): TraceContext 
   return { traceId, spanId, isSampled: (Number.parseInt(flags, 16) & 1) === 1 };
 }
 
-/** The tags as they are stored. */
+/** Returns the tags as they are stored: with the trace, if there is one. */
 export function tagsToStore(tags: readonly string[], trace: string | undefined): readonly string[] {
   return trace === undefined ? tags : [...tags, traceTag(trace)];
 }
@@ -34,7 +34,7 @@ export function traceTag(trace: string): string {
   return `${TRACE_TAG}${trace}`;
 }
 
-/** What was stored, apart again. */
+/** Splits stored tags into the user's tags and the trace. */
 export function splitTags(stored: readonly string[]): {
   readonly tags: readonly string[];
   readonly trace?: string;

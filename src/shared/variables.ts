@@ -1,4 +1,4 @@
-// Lists every environment variable that Holdfast reads, and finds those that look like one but are none. Pure.
+// Lists every environment variable that Holdfast reads, and finds variables that look like one of them but are not. Pure.
 
 import { quoteShort, suggest } from "./suggest.js";
 
@@ -16,6 +16,7 @@ export const VARIABLES: readonly string[] = [
   "HOLDFAST_LOCKING_ENABLED",
   "HOLDFAST_HOST",
   "HOLDFAST_PORT",
+  "HOLDFAST_TRUSTED_PROXIES",
   "HOLDFAST_TRIGGER_SECRET",
   "HOLDFAST_ENQUEUE_SECRET",
   "HOLDFAST_WORKER_SECRET",
@@ -26,13 +27,13 @@ export const VARIABLES: readonly string[] = [
 ];
 
 const PREFIX = "HOLDFAST_";
-/** Variables of tests begin like this after the prefix; they are never a mistake. */
+/** Variables for tests begin with this after the prefix; they are never a mistake. */
 const OF_TESTS = "TEST_";
 const NAMED_MAX = 20;
 
 export type UnknownVariable = { readonly variable: string; readonly hint: string };
 
-/** Variables that begin like ours and that nothing reads, each with the one that was probably meant. Never their values. */
+/** Returns the variables with our prefix that nothing reads, each with a hint. Never returns their values. */
 export function unknownVariables(
   env: Readonly<Record<string, string | undefined>>,
 ): readonly UnknownVariable[] {
@@ -47,7 +48,7 @@ export function unknownVariables(
 function hintFor(name: string): string {
   const known = VARIABLES.map((each) => each.slice(PREFIX.length));
   const own = name.slice(PREFIX.length);
-  // A word too few or too many is more than a slip of the pen, and still easy to recognise.
+  // A missing or extra word is too far for `suggest`, but easy to recognise.
   const meant =
     suggest(own, known) ??
     known.find((each) => each.startsWith(`${own}_`) || own.startsWith(`${each}_`));

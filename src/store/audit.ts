@@ -1,16 +1,35 @@
-// Declares the store's verbs for the audit trail, and maps its rows. The verb that makes a change writes the entry
-// in the same transaction, and only if something changed: every mutating verb takes an entry.
+// Keeps the audit trail. The verb that makes a change writes the entry in the same transaction, and only if something
+// changed: every mutating verb takes an entry.
 
 import { type AuditEntry, type AuditNoun, VIAS } from "../operations/rules/audit.js";
-import { type Since, sinceParams } from "./operators.js";
-import type { Row } from "./rows.js";
+import { type Row, textOrNull } from "./rows.js";
+import { row, rows, run, type Statement, type Steps, type StoreSession } from "./session.js";
+import { type Since, sinceParams } from "./statistics.js";
+
+export const ADD_AUDIT = /* sql */ `
+insert into {audit} (at, via, who, scope, address, request_id, verb, noun, name, note, change)
+values ({now}, :via, :who, :scope, :address, :requestId, :verb, :noun, :name, :note, :change)`;
+
+const LIST = /* sql */ `
+select a.id, a.at, a.via, a.who, a.scope, a.address, a.request_id, a.verb, a.noun, a.name, a.note, a.change
+from {audit} a
+where (:before::bigint is null or a.id < :before::bigint)
+  and a.at >= coalesce(:at::bigint, {now} - :agoMs::bigint, 0)
+  and (:noun::text is null or a.noun = :noun::text)
+  and (:name::text is null or a.name = :name::text)
+  and (:who::text is null or a.who = :who::text)
+order by a.id desc limit :limit`;
+
+const PRUNE = /* sql */ `
+delete from {audit} where id in (
+  select a.id from {audit} a where a.at < {now} - :keepMs::bigint order by a.at limit :limit) returning id`;
 
 /** For a verb's parameters: what is kept if it changes something. */
 export type Audited = { readonly audit?: AuditEntry | undefined };
 
 export type AuditRecord = AuditEntry & { readonly id: number; readonly at: number };
 
-export type AuditFilter = {
+type AuditFilter = {
   readonly since?: Since;
   readonly noun?: AuditNoun;
   readonly name?: string;
@@ -21,29 +40,76 @@ export type AuditFilter = {
   readonly limit: number;
 };
 
-export interface AuditStore {
-  /** For changes that are made elsewhere, such as a lock of another provider. */
-  addAudit(entry: AuditEntry): Promise<void>;
-  audit(filter: AuditFilter): Promise<readonly AuditRecord[]>;
+export class Audit {
+  readonly #session: StoreSession;
+
+  constructor(session: StoreSession) {
+    this.#session = session;
+  }
+
+  /** For changes outside of the store, such as a lock of another provider. A second entry would be one too many. */
+  async add(entry: AuditEntry): Promise<void> {
+    await this.#session.write({
+      ...{ verb: "audit.add", sql: ADD_AUDIT, params: auditParams(entry) },
+      lost: "report",
+    });
+  }
+
+  /** Newest first. */
+  async list(filter: AuditFilter): Promise<readonly AuditRecord[]> {
+    const params = auditFilterParams(filter);
+    const found = await this.#session.read({ verb: "audit.list", sql: LIST, params });
+    return found.map(toAuditRecord);
+  }
 }
 
-// Row mappers, the same for both databases.
+/** Inside of the transaction that made the change. */
+export function* addAudit(entry: AuditEntry | undefined): Steps<void> {
+  if (entry) yield* run(ADD_AUDIT, auditParams(entry));
+}
 
-export function toAuditRecord(row: Row): AuditRecord {
-  const text = (value: unknown) => (value === null ? null : String(value));
+/**
+ * Executes one statement that may be repeated, and writes the entry if the statement changed something. Without an entry it
+ * is one round trip. Returns the first row. By default any returned row means a change; `hasChanged` reads it from the row.
+ */
+export async function auditedWrite(
+  session: StoreSession,
+  {
+    audit,
+    hasChanged = (first) => first !== undefined,
+    ...statement
+  }: Statement & Audited & { readonly hasChanged?: (first: Row | undefined) => boolean },
+): Promise<Row | undefined> {
+  if (!audit) return (await session.write({ ...statement, lost: "repeat" }))[0];
+  return session.transaction(statement.verb, { lost: "repeat" }, function* () {
+    const changed = yield* row(statement.sql, statement.params);
+    if (hasChanged(changed)) yield* addAudit(audit);
+    return changed;
+  });
+}
+
+/** Removes entries that are older; returns how many. */
+export function* pruneAudit(params: {
+  readonly keepMs: number;
+  readonly limit: number;
+}): Steps<number> {
+  return (yield* rows(PRUNE, params)).length;
+}
+
+function toAuditRecord(row: Row): AuditRecord {
   return {
     id: Number(row.id),
     at: Number(row.at),
     via: VIAS.find((via) => via === row.via) ?? "code",
     who: String(row.who),
-    scope: text(row.scope),
-    address: text(row.address),
-    requestId: text(row.request_id),
+    scope: textOrNull(row.scope),
+    address: textOrNull(row.address),
+    requestId: textOrNull(row.request_id),
     verb: String(row.verb),
     noun: String(row.noun) as AuditNoun,
-    name: text(row.name),
-    note: text(row.note),
-    change: text(row.change),
+    name: textOrNull(row.name),
+    note: textOrNull(row.note),
+    change: textOrNull(row.change),
   };
 }
 
@@ -52,7 +118,7 @@ export function auditParams(entry: AuditEntry): Row {
   return { via, who, scope, address, requestId, verb, noun, name, note, change };
 }
 
-export function auditFilterParams({ since, noun, name, who, before, limit }: AuditFilter): Row {
+function auditFilterParams({ since, noun, name, who, before, limit }: AuditFilter): Row {
   const from = since ? sinceParams(since) : { at: null, agoMs: null };
   const [own, of, by, below] = [noun, name, who, before].map((each) => each ?? null);
   return { ...from, noun: own, name: of, who: by, before: below, limit };

@@ -1,10 +1,11 @@
-// Declares the store's verbs for items and for transactions that a user's work shares with a write of ours, and maps
-// their rows. Every write carries the fence of the run's holder; a write under an old fence changes nothing and says so.
+// Keeps items of runs. Every write carries the fence of the run's holder; a write under an old fence changes nothing and
+// says so.
 
 import type { RunId } from "../runs/rules/run.js";
 import { canonicalJson } from "../shared/json.js";
-import type { Row } from "./rows.js";
-import type { Transactor } from "./transaction.js";
+import { flag, type Row, textOrNull } from "./rows.js";
+import type { StoreSession } from "./session.js";
+import { itemPageOf, pageOf } from "./sql/list-page.js";
 
 /** A run under the fence that its holder believes in. */
 type Grant = { readonly id: RunId; readonly fence: number };
@@ -24,12 +25,12 @@ export type ItemWrite = Grant & {
  * Stored, also if the equal item was there before. Stale: the fence is no longer the current one.
  * Otherwise the item was done before, with this other value, which stays.
  */
-export type ItemAnswer =
+export type ItemResult =
   | "stored"
   | "stale"
   | { readonly kept: { readonly outcome: string; readonly value: string } };
 
-export type DoneItem = { readonly key: string; readonly value: string };
+type DoneItem = { readonly key: string; readonly value: string };
 
 export type ItemRecord = {
   readonly key: string;
@@ -52,63 +53,85 @@ export type ItemFilter = {
   readonly limit: number;
 };
 
-type InTransaction = Grant & {
-  /** Opens the transaction; null: a connection of the store's own. SQLite has only its own. */
-  readonly on: Transactor | null;
-  /** How long one statement of the user's may take. */
-  readonly timeoutMs: number;
+export const ITEMS_BY_KEYS = {
+  // A join through an index for each key: a kept plan would else read all items of a large run.
+  postgres: /* sql */ `
+select i.key, i.outcome, i.value from unnest(:keys::text[]) k (key),
+  lateral (select x.key, x.outcome, x.value from {item} x
+    where x.run = :id::uuid and x.key = k.key and x.error is null offset 0) i`,
+  sqlite: /* sql */ `
+select i.key, i.outcome, i.value from json_each(:keys) k cross join {item} i on i.run = :id and i.key = k.value
+where i.error is null`,
 };
 
-/** `Settlement`: what the end of a run is told by. */
-export type CommitParams<Settlement> = InTransaction & {
-  readonly holder: number;
-  /** For what the end of a run draws. */
-  readonly chance: number;
-  /** The user's work; what it answers with is settled as the last statement. On SQLite synchronous. */
-  readonly work: (tx: unknown) => Settlement | Promise<Settlement>;
-};
+const DONE = /* sql */ `
+select i.key, i.value, i.so_far <= :charsMax::bigint as is_within from (
+  select x.key, x.value, sum(length(x.value)) over (order by x.key) as so_far from (
+    select y.key, y.value from {item} y where y.run = :id::uuid and y.error is null order by y.key limit :limit) x) i
+where i.so_far - length(i.value) <= :charsMax::bigint order by i.key`;
 
-export type CommitItemParams = InTransaction & {
-  /** The user's work; the item that it answers with is the last statement. On SQLite synchronous. */
-  readonly work: (tx: unknown) => ItemWrite | Promise<ItemWrite>;
-};
+const OF_OUTCOME =
+  "i.run = :id::uuid and (:outcome::text is null or i.outcome = :outcome::text) and (:afterKey::text is null or";
 
-export interface ItemStore<Settlement> {
+const LIST = {
+  key: itemPageOf({
+    where: `${OF_OUTCOME} i.key > :afterKey::text {bytewise})`,
+    order: "i.key",
+  }),
+  slowest: itemPageOf({
+    where: `${OF_OUTCOME} i.duration_ms < :afterMs::bigint
+      or (i.duration_ms = :afterMs::bigint and i.key > :afterKey::text {bytewise}))`,
+    order: "i.duration_ms desc, i.key",
+  }),
+} as const;
+
+/** What reads items; each engine adds how it stores them. */
+export abstract class Items {
+  readonly #session: StoreSession;
+
+  constructor(session: StoreSession) {
+    this.#session = session;
+  }
+
   /** Stores items, each by itself: one that is stale or differs does not keep the others back. */
-  storeItems(items: readonly ItemWrite[]): Promise<readonly ItemAnswer[]>;
+  abstract store(items: readonly ItemWrite[]): Promise<readonly ItemResult[]>;
+
   /**
    * Items of a run that are done: those with these keys, or else the first ones by key, as many as
    * `limit` and `charsMax` of values allow. `isAll`: there are no others.
    */
-  doneItems(params: {
+  async done({
+    id,
+    keys,
+    limit,
+    charsMax,
+  }: {
     readonly id: RunId;
     readonly keys: readonly string[] | null;
     readonly limit: number;
     readonly charsMax: number;
-  }): Promise<{ readonly items: readonly DoneItem[]; readonly isAll: boolean }>;
-  items(filter: ItemFilter): Promise<readonly ItemRecord[]>;
+  }): Promise<{ readonly items: readonly DoneItem[]; readonly isAll: boolean }> {
+    const verb = "items.done";
+    if (keys !== null) {
+      const rows = await this.#session.read({ verb, sql: ITEMS_BY_KEYS, params: { id, keys } });
+      const items = rows.map((row) => ({ key: String(row.key), value: String(row.value) }));
+      return { items, isAll: false };
+    }
+    const rows = await this.#session.read({ verb, sql: DONE, params: { id, limit, charsMax } });
+    return toDoneItems(rows, { limit });
+  }
 
-  /**
-   * Does the user's work and settles its run in one transaction. Whatever the work throws comes out,
-   * and nothing was changed. An `OutcomeUnknownError` means that the answer to the commit was lost.
-   */
-  commit(params: CommitParams<Settlement>): Promise<"committed" | "stale">;
-  /** The same with an item instead of the end of a run. Unless it is stored, nothing was changed. */
-  commitItem(params: CommitItemParams): Promise<ItemAnswer>;
-  /** Where a grant stands, once no transaction under its fence is under way any more. */
-  grantState(grant: Grant): Promise<"held" | "completed" | "gone">;
-}
-
-// Row mappers, the same for both databases, and the rule for an item that is already done.
-
-/** A page of a list: its last record says where the page ended before the list did. */
-export function toItemRecords(rows: readonly Row[]): readonly ItemRecord[] {
-  const isShort = rows.length > 0 && Number(rows[0]?.found_count) > rows.length;
-  return rows.map((row, at) =>
-    isShort && at === rows.length - 1
-      ? { ...toItemRecord(row), isFollowed: true }
-      : toItemRecord(row),
-  );
+  async list(filter: ItemFilter): Promise<readonly ItemRecord[]> {
+    const params = {
+      id: filter.id,
+      outcome: filter.outcome ?? null,
+      afterKey: filter.after?.key ?? null,
+      afterMs: filter.after?.durationMs ?? null,
+      limit: filter.limit,
+    };
+    const found = await this.#session.read({ verb: "items.list", sql: LIST[filter.sort], params });
+    return pageOf(found, toItemRecord);
+  }
 }
 
 function toItemRecord(row: Row): ItemRecord {
@@ -118,26 +141,25 @@ function toItemRecord(row: Row): ItemRecord {
     attempt: Number(row.attempt),
     startedAt: Number(row.started_at),
     durationMs: Number(row.duration_ms),
-    value: row.value === null ? null : String(row.value),
-    error: row.error === null ? null : String(row.error),
+    value: textOrNull(row.value),
+    error: textOrNull(row.error),
   };
 }
 
 /** Rows that a limit or the size of their values has cut off are not all. */
-export function toDoneItems(
+function toDoneItems(
   rows: readonly Row[],
   { limit }: { readonly limit: number },
 ): { items: DoneItem[]; isAll: boolean } {
   const items = rows.map((row) => ({ key: String(row.key), value: String(row.value) }));
-  const isWithin = (value: unknown) => value === true || value === 1;
-  return { items, isAll: rows.length < limit && rows.every((row) => isWithin(row.is_within)) };
+  return { items, isAll: rows.length < limit && rows.every((row) => flag(row.is_within)) };
 }
 
 /** One that is done meets one that comes: the equal one is no news, another one changes nothing. */
 export function judgeRepeat(
   item: ItemWrite,
   done: { readonly outcome: string; readonly value: string },
-): ItemAnswer {
+): ItemResult {
   const isSame =
     item.value !== null &&
     item.outcome === done.outcome &&
@@ -165,16 +187,4 @@ export function inRounds(items: readonly ItemWrite[]): (readonly number[])[] {
     places.push(at);
   });
   return rounds;
-}
-
-// Rolls back a transaction that contains a user's work, and carries the reason out of it. The store tells these apart
-// from errors that the work itself throws; they never leave the store.
-
-export class RolledBack<Answer> {
-  constructor(readonly answer: Answer) {}
-}
-
-/** What the user's function threw, wrapped so that nobody takes it for a failure of ours. */
-export class ThrownByWork {
-  constructor(readonly error: unknown) {}
 }

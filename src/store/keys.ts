@@ -1,62 +1,158 @@
-// What idempotency keys answer, the same for both engines: the same key with the same input is the
-// same run for all callers; with another input it is a conflict.
+// Keeps the named keys that open the HTTP interface. A key that was revoked or has expired opens nothing, on every
+// instance and after every restart.
 
-import type { RunId } from "../runs/rules/run.js";
-import type { EnqueueAnswer, NewKey, NewRun } from "./store.js";
+import { type Audited, addAudit } from "./audit.js";
+import { flag, numberOrNull, type Row } from "./rows.js";
+import { row, rows, type Steps, type StoreSession } from "./session.js";
+import { endSessionsOf } from "./sessions.js";
 
-/** Which run holds the key that the run `id` asked for. */
-export type KeyHolder = { readonly id: RunId; readonly run: RunId; readonly inputHash: string };
-
-/** Two members of one batch may ask for one key; only the first of them is stored. */
-export function firstOfEachKey(runs: readonly NewRun[]): Map<string, NewRun> {
-  const first = new Map<string, NewRun>();
-  for (const run of runs)
-    if (run.key !== null && !first.has(nameOf(run))) first.set(nameOf(run), run);
-  return first;
-}
-
-export function answersOf(
-  runs: readonly NewRun[],
-  holders: readonly KeyHolder[],
-): readonly EnqueueAnswer[] {
-  const byAsker = new Map(holders.map((holder) => [holder.id, holder]));
-  const first = firstOfEachKey(runs);
-  return runs.map((run) => {
-    if (run.key === null) return { id: run.id, deduplicated: false };
-    const holder = byAsker.get((first.get(nameOf(run)) as NewRun).id);
-    if (!holder) return { id: run.id, deduplicated: false };
-    if (holder.inputHash !== run.key.inputHash) return { conflict: holder.run };
-    return { id: holder.run, deduplicated: holder.run !== run.id };
-  });
-}
+/** The last use is written at most once in so long, however often a key is used. */
+const USE_STEP_MS = 3_600_000;
+/** A key is still listed for so long after it has expired. */
+const EXPIRED_KEPT_MS = 30 * 86_400_000;
 
 /**
- * A batch in parts to be stored one after the other: where a key is asked for again by a run that
- * replaces or postpones, what came before has to be stored first.
+ * Names the key in the rows of its sessions: by its name and the beginning of its digest, so that no session becomes one of a
+ * later key of that name. The fingerprint of a configured secret never has a colon.
  */
-export function layersOf(runs: readonly NewRun[]): readonly (readonly NewRun[])[] {
-  const layers: NewRun[][] = [];
-  let seen = new Set<string>();
-  for (const run of runs) {
-    const isRival = run.key?.onDuplicate !== undefined && seen.has(nameOf(run));
-    if (isRival || layers.length === 0) {
-      layers.push([]);
-      seen = new Set();
-    }
-    if (run.key !== null) seen.add(nameOf(run));
-    layers.at(-1)?.push(run);
+const SESSION = "'key:' || name || ':' || substr(digest, 1, 16)";
+
+const SELECT = /* sql */ `
+select name, digest, scopes, jobs, queues, created_at, created_by, expires_at, used_at, ${SESSION} as session,
+  expires_at <= {now} as is_expired, used_at is null or used_at <= {now} - ${USE_STEP_MS} as is_use_due
+from {access_key}`;
+const LIST = `${SELECT} order by name`;
+const BY_NAME = `${SELECT} where name = :name`;
+const BY_DIGEST = `${SELECT} where digest = :digest`;
+
+/** No row: the name is taken. */
+const CREATE = /* sql */ `
+insert into {access_key} (name, digest, scopes, jobs, queues, created_at, created_by, expires_at)
+values (:name, :digest, :scopes, :jobs, :queues, {now}, :by, {now} + :lifeMs::bigint)
+on conflict (name) do nothing returning name`;
+
+const REVOKE = /* sql */ `
+delete from {access_key} where name = :name returning ${SESSION} as session`;
+
+const TOUCH = /* sql */ `
+update {access_key} set used_at = {now}
+where name = :name and (used_at is null or used_at <= {now} - ${USE_STEP_MS})`;
+
+const PRUNE = /* sql */ `
+delete from {access_key} where expires_at <= {now} - ${EXPIRED_KEPT_MS} returning name`;
+
+/** A named key; its secret is stored nowhere. */
+export type KeyRecord = {
+  readonly name: string;
+  /** Of the secret. */
+  readonly digest: string;
+  /** Names it in the rows of its sessions: `key:`, the name, a colon and the beginning of the digest. */
+  readonly session: string;
+  readonly scopes: readonly string[];
+  /** Null: every job, every queue. */
+  readonly jobs: readonly string[] | null;
+  readonly queues: readonly string[] | null;
+  readonly createdAt: number;
+  readonly createdBy: string;
+  readonly expiresAt: number | null;
+  /** To the hour. */
+  readonly usedAt: number | null;
+  /** By the database's clock. */
+  readonly isExpired: boolean;
+  /** The last use that is stored is old enough to be written again. */
+  readonly isUseDue: boolean;
+};
+
+type NewAccessKey = Pick<KeyRecord, "name" | "digest" | "scopes" | "jobs" | "queues"> & {
+  readonly by: string;
+  /** By the database's clock; null: it does not expire. */
+  readonly lifeMs: number | null;
+};
+
+export class AccessKeys {
+  readonly #session: StoreSession;
+
+  constructor(session: StoreSession) {
+    this.#session = session;
   }
-  return layers;
+
+  /** Stores a key; null: another key has that name. */
+  create({ audit, ...key }: NewAccessKey & Audited): Promise<KeyRecord | null> {
+    return this.#session.transaction("keys.create", { lost: "repeat" }, function* () {
+      const created = yield* row(CREATE, keyParams(key));
+      if (created) yield* addAudit(audit);
+      // The transaction may have been repeated: the key of this digest is ours, whichever try stored it.
+      const stored = yield* row(BY_NAME, { name: key.name });
+      return stored?.digest === key.digest ? toKeyRecord(stored) : null;
+    });
+  }
+
+  /** Every key by name, also those that have expired lately. */
+  async list(): Promise<readonly KeyRecord[]> {
+    return (await this.#session.read({ verb: "keys.list", sql: LIST })).map(toKeyRecord);
+  }
+
+  /** The key of that digest or of that name, expired or not; one read by an index. */
+  async get(
+    by: { readonly digest: string } | { readonly name: string },
+  ): Promise<KeyRecord | null> {
+    const sql = "digest" in by ? BY_DIGEST : BY_NAME;
+    const [found] = await this.#session.read({ verb: "keys.get", sql, params: by });
+    return found ? toKeyRecord(found) : null;
+  }
+
+  /** Removes a key and ends its sessions. False if there was none. */
+  revoke({ name, audit }: { readonly name: string } & Audited): Promise<boolean> {
+    return this.#session.transaction("keys.revoke", { lost: "repeat" }, function* () {
+      const revoked = yield* row(REVOKE, { name });
+      if (!revoked) return false;
+      yield* endSessionsOf(String(revoked.session));
+      yield* addAudit(audit);
+      return true;
+    });
+  }
+
+  /** Notes that the key was used, at most once an hour. */
+  async touch(name: string): Promise<void> {
+    // A second execution finds the use of the first one and changes nothing.
+    await this.#session.write({ verb: "keys.touch", sql: TOUCH, params: { name }, lost: "repeat" });
+  }
 }
 
-/** For how long a key lives, as its row has it. */
-export function lastsColumns({ lastsMs }: NewKey): {
-  readonly lastsMs: number | null;
-  readonly isLive: boolean;
-} {
-  return { lastsMs: typeof lastsMs === "number" ? lastsMs : null, isLive: lastsMs === "live" };
+/** Removes keys that expired long ago; returns how many. */
+export function* pruneExpiredKeys(): Steps<number> {
+  return (yield* rows(PRUNE)).length;
 }
 
-function nameOf(run: NewRun): string {
-  return JSON.stringify([run.job, run.key?.key]);
+function toKeyRecord(row: Row): KeyRecord {
+  return {
+    name: String(row.name),
+    digest: String(row.digest),
+    session: String(row.session),
+    scopes: namesOf(row.scopes) ?? [],
+    jobs: namesOf(row.jobs),
+    queues: namesOf(row.queues),
+    createdAt: Number(row.created_at),
+    createdBy: String(row.created_by),
+    expiresAt: numberOrNull(row.expires_at),
+    usedAt: numberOrNull(row.used_at),
+    isExpired: flag(row.is_expired),
+    isUseDue: flag(row.is_use_due),
+  };
+}
+
+/** A list that cannot be read names nothing: a damaged row opens nothing, and no limit is lost. */
+function namesOf(text: unknown): readonly string[] | null {
+  if (text === null) return null;
+  try {
+    const read: unknown = JSON.parse(String(text));
+    return Array.isArray(read) ? read.map(String) : [];
+  } catch {
+    return [];
+  }
+}
+
+function keyParams({ name, digest, scopes, jobs, queues, by, lifeMs }: NewAccessKey): Row {
+  const list = (names: readonly string[] | null) => (names === null ? null : JSON.stringify(names));
+  return { name, digest, scopes: list(scopes), jobs: list(jobs), queues: list(queues), by, lifeMs };
 }

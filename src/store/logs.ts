@@ -1,7 +1,45 @@
-// Declares the store's verbs for the log lines that are kept with runs, and maps their rows.
+// Keeps log lines with their runs. An append checks the fence of the lease, so each engine has its own code for it; all
+// other verbs stand here once.
 
 import type { RunId } from "../runs/rules/run.js";
 import { type Row, textOrNull } from "./rows.js";
+import type { StoreSession } from "./session.js";
+import { PAGE_BYTES_MAX } from "./sql/list-page.js";
+
+const COLUMNS = "fence, no, attempt, at, level, message, fields";
+
+/** What a line weighs beside its texts, roughly. */
+const LINE_BYTES = 128;
+
+/** The page ends when its lines have its bytes; it has at least one line. */
+const LIST = /* sql */ `
+select ${COLUMNS} from (
+  select w.*, sum(w.weight) over (order by w.fence, w.no) - w.weight as weight_before from (
+    select ${COLUMNS}, octet_length(message) + coalesce(octet_length(fields), 0) + ${LINE_BYTES} as weight from {log}
+    where run = :id::uuid and (fence, no) > (:fence::bigint, :no::int) and no > 0 order by fence, no limit :limit
+  ) w
+) p where p.weight_before < ${PAGE_BYTES_MAX} order by fence, no`;
+
+/** The line about dropped lines is the one whose fields say how many. */
+const KEPT = /* sql */ `
+select coalesce(max(no) filter (where not is_marker), 0) as last,
+  coalesce(sum(length(message)) filter (where not is_marker and no not between :first::int and :last::int), 0) as chars,
+  max(fields) filter (where is_marker) as marker
+from (
+  select no, message, fields, fields is not null and substr(fields, 1, 11) = '{"dropped":' as is_marker
+  from {log} where run = :id::uuid and fence = :fence::bigint and no > 0
+) l`;
+
+/** Line 0: it is told apart from what was logged, and never in the way of a worker that counts from 1. */
+const KEEP_REPLY = /* sql */ `
+insert into {log} (run, fence, no, attempt, at, level, message, fields)
+select id, :fence::bigint, 0, :attempt::smallint, {now} - :agoMs::bigint, :level::smallint, :message::text, :fields::text
+from {run} where id = :id::uuid
+on conflict (run, fence, no)
+do update set at = excluded.at, level = excluded.level, message = excluded.message, fields = excluded.fields`;
+
+const REPLIES = /* sql */ `
+select ${COLUMNS} from {log} where run = :id::uuid and no = 0 order by fence`;
 
 /** As the tables store them: by their place. */
 export const LOG_LEVELS_KEPT = ["debug", "info", "warn", "error"] as const;
@@ -30,7 +68,7 @@ export type LogRecord = {
 };
 
 /** How much of an attempt is kept so far, under one grant. */
-export type KeptLog = {
+type KeptLog = {
   /** The largest number of a line; 0: none is kept. The line about dropped lines does not count. */
   readonly last: number;
   /** Characters of messages, without those lines whose numbers are in the range that was asked for. */
@@ -40,41 +78,82 @@ export type KeptLog = {
   readonly droppedTo: number;
 };
 
-/** What came back when a run was sent elsewhere: the line before the first one of its grant. */
+/** The reply to a run that was sent to a remote target: the line before the first one of its grant. */
 export type ReplyLine = Omit<LogLine, "no"> & { readonly attempt: number };
 
-export interface LogStore {
+/** Lines of held runs, as one holder sends them. */
+export type AppendParams = { readonly holder: number; readonly lines: readonly LogLine[] };
+
+export abstract class Logs {
+  readonly #session: StoreSession;
+
+  constructor(session: StoreSession) {
+    this.#session = session;
+  }
+
   /**
-   * Keeps lines with their runs, as long as they are held under these fences; a line that is there
-   * already takes the new words. Answers the grants whose lines were refused, each once.
+   * Keeps lines with their runs, as long as they are held under these fences; a line that is there already takes the new
+   * words. Returns the grants whose lines were refused, each once.
    */
-  appendLogs(params: {
-    readonly holder: number;
-    readonly lines: readonly LogLine[];
-  }): Promise<readonly { readonly id: RunId; readonly fence: number }[]>;
+  abstract append(
+    params: AppendParams,
+  ): Promise<readonly { readonly id: RunId; readonly fence: number }[]>;
+
   /**
-   * Keeps what came back, also of a run that has ended meanwhile: whoever was sent it may call back before
-   * its answer is here, and nobody else ever has this fence.
+   * Keeps what came back, also of a run that has ended meanwhile: a remote worker may call back before its reply is here,
+   * and nobody else ever has this fence.
    */
-  keepReply(reply: ReplyLine): Promise<void>;
+  async keepReply({ level, ...reply }: ReplyLine): Promise<void> {
+    const params = { ...reply, level: LOG_LEVELS_KEPT.indexOf(level) };
+    // Not repeated: a second execution would move the time of the line.
+    await this.#session.write({
+      ...{ verb: "logs.keepReply", sql: KEEP_REPLY, params },
+      lost: "report",
+    });
+  }
+
   /** In the order in which they were sent. */
-  replies(id: RunId): Promise<readonly LogRecord[]>;
+  async replies(id: RunId): Promise<readonly LogRecord[]> {
+    const found = await this.#session.read({ verb: "logs.replies", sql: REPLIES, params: { id } });
+    return found.map(toLogRecord);
+  }
+
   /** How much is kept of a grant; `first` to `last` are about to be written again. */
-  keptLog(params: {
+  async kept(params: {
     readonly id: RunId;
     readonly fence: number;
     readonly first: number;
     readonly last: number;
-  }): Promise<KeptLog>;
-  /** The oldest first, those after a line. */
-  logs(params: {
+  }): Promise<KeptLog> {
+    const [found = {}] = await this.#session.read({ verb: "logs.kept", sql: KEPT, params });
+    return toKeptLog(found);
+  }
+
+  /** The oldest first, those after a line: `limit` of them, or as many as fill the bytes of a page. */
+  async list({
+    id,
+    after,
+    limit,
+  }: {
     readonly id: RunId;
     readonly after: { readonly fence: number; readonly no: number } | null;
     readonly limit: number;
-  }): Promise<readonly LogRecord[]>;
+  }): Promise<readonly LogRecord[]> {
+    const { fence, no } = after ?? { fence: 0, no: 0 };
+    const params = { id, fence, no, limit };
+    return (await this.#session.read({ verb: "logs.list", sql: LIST, params })).map(toLogRecord);
+  }
 }
 
-export function toLogRecord(row: Row): LogRecord {
+/** Whether these may not be all: there are as many as wanted, or they fill a page. */
+export function isFullPage(records: readonly LogRecord[], limit: number): boolean {
+  const weight = ({ message, fields }: LogRecord) =>
+    Buffer.byteLength(message) + Buffer.byteLength(fields ?? "") + LINE_BYTES;
+  const bytes = records.reduce((sum, record) => sum + weight(record), 0);
+  return records.length === limit || bytes >= PAGE_BYTES_MAX;
+}
+
+function toLogRecord(row: Row): LogRecord {
   return {
     fence: Number(row.fence),
     no: Number(row.no),
@@ -87,7 +166,7 @@ export function toLogRecord(row: Row): LogRecord {
 }
 
 /** `marker`: the fields of the line about dropped lines. */
-export function toKeptLog({ last, chars, marker }: Row): KeptLog {
+function toKeptLog({ last, chars, marker }: Row): KeptLog {
   const { dropped = 0, to = 0 } = JSON.parse(textOrNull(marker) ?? "{}") as {
     readonly dropped?: number;
     readonly to?: number;

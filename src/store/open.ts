@@ -7,21 +7,21 @@ import { gather } from "../shared/problems.js";
 import { redactUrl } from "../shared/redact.js";
 import { checkPostgresUrl, type PostgresSource } from "./postgres/connection.js";
 import { PostgresStore } from "./postgres/store.js";
-import type { SqliteHandle } from "./sqlite/connection.js";
+import type { SqliteHandle } from "./sqlite/handle.js";
 import { SqliteStore } from "./sqlite/store.js";
 import type { Store } from "./store.js";
 
 /** `sqlite:path`, `sqlite::memory:`, `postgres://…`, a pg Pool, or a SQLite handle. */
 export type Database = string | PostgresSource | SqliteHandle;
 
-export type OpenParams = {
+type OpenParams = {
   readonly database: Database;
   readonly schema: string;
   readonly synchronous: "FULL" | "NORMAL";
   readonly migrate: "auto" | "check" | "off";
   readonly mayCreate: boolean;
   readonly clock: Clock;
-  readonly chance: Random;
+  readonly random: Random;
 };
 
 const SQLITE_FILE = /^sqlite:(?:\/\/(?=\/))?(.+)$/;
@@ -72,8 +72,11 @@ function checkDatabase(database: Database): void {
     throw wrong(`"${database}" could mean "sqlite:${path}" or "sqlite:/${path}"`);
   }
   const [, file] = SQLITE_FILE.exec(database) ?? [];
-  if (file === undefined)
-    throw wrong(`"${redactUrl(database)}" is neither a SQLite nor a PostgreSQL URL`);
+  if (file === undefined) {
+    const isPath = /^[^:?#]+$/.test(database);
+    const hint = isPath ? `, did you mean "sqlite:${database}"?` : "";
+    throw wrong(`"${redactUrl(database)}" is neither a SQLite nor a PostgreSQL URL${hint}`);
+  }
   if (/[?\0]/.test(file)) throw wrong("a SQLite path has no parameters");
 }
 

@@ -1,9 +1,30 @@
-// Declares the store's verbs for pausing everything, and maps their rows. From the commit on, every statement that
-// would fire or claim reads the pause itself: an instance needs no notification first.
+// Keeps the pause of everything: one row for each, the one that is on without an end. From the commit on, every statement
+// that would fire or claim reads the pause itself: an instance needs no notification first.
 
 import type { Pause } from "../operations/rules/pause.js";
-import type { Audited } from "./audit.js";
+import { type Audited, addAudit, auditedWrite } from "./audit.js";
 import { type Row, textOrNull } from "./rows.js";
+import { row, rows, type Steps, type StoreSession } from "./session.js";
+
+const COLUMNS = "at, until_at, by, note";
+
+/** No row: it is on already, with that note or without another. */
+const BEGIN = /* sql */ `
+insert into {pause} as p (at, by, note) values ({now}, :by, :note)
+on conflict ((until_at is null)) where until_at is null do update set note = excluded.note
+where excluded.note <> coalesce(p.note, '')
+returning ${COLUMNS}`;
+
+const END = /* sql */ `
+update {pause} set until_at = {greatest}({now}, at) where until_at is null returning ${COLUMNS}`;
+
+/** Also for statements that are about to fire or to claim on SQLite. */
+export const PAUSE_ON = /* sql */ `select ${COLUMNS} from {pause} where until_at is null`;
+
+/** As long as a tick that is still to be recorded may fall into one, it is kept. */
+const PRUNE = /* sql */ `
+delete from {pause} where until_at < {now} - :keepMs::bigint
+  and not exists (select 1 from {schedule} s where s.next_at < {pause}.until_at) returning id`;
 
 /** Why an instance claims and fires nothing: everything is paused, or it alone was told to be quiet. */
 export type GlobalPause = {
@@ -12,32 +33,53 @@ export type GlobalPause = {
   readonly note: string | null;
 };
 
-export interface PauseStore {
+export class Pauses {
+  readonly #session: StoreSession;
+
+  constructor(session: StoreSession) {
+    this.#session = session;
+  }
+
   /** Pausing again keeps the time and who did it, and the note if none is given. */
-  pauseAll(
-    params: { readonly by: string | null; readonly note: string | null } & Audited,
-  ): Promise<Pause>;
+  async begin({
+    by,
+    note,
+    audit,
+  }: { readonly by: string | null; readonly note: string | null } & Audited): Promise<Pause> {
+    for (;;) {
+      const found = await this.#session.transaction(
+        "pause.begin",
+        { lost: "repeat" },
+        function* () {
+          const begun = yield* row(BEGIN, { by, note });
+          if (begun) yield* addAudit(audit);
+          return begun ?? (yield* row(PAUSE_ON));
+        },
+      );
+      // None on PostgreSQL: it was on already, and somebody has ended it between the two statements.
+      if (found) return toPause(found);
+    }
+  }
+
   /** The pause that this has ended; null if none was on. */
-  resumeAll(params?: Audited): Promise<Pause | null>;
+  async end({ audit }: Audited = {}): Promise<Pause | null> {
+    const ended = await auditedWrite(this.#session, { verb: "pause.end", sql: END, audit });
+    return ended ? toPause(ended) : null;
+  }
+
   /** The pause that is on. */
-  pauseOfAll(): Promise<Pause | null>;
-  /**
-   * Makes an instance claim and fire nothing until it is woken; it hears of it by its own poll. False if
-   * there is no such instance. Quieting again keeps the time, and the note if none is given.
-   */
-  quietInstance(
-    params: {
-      readonly id: string;
-      readonly isQuiet: boolean;
-      readonly by: string | null;
-      readonly note: string | null;
-    } & Audited,
-  ): Promise<boolean>;
+  async get(): Promise<Pause | null> {
+    const [found] = await this.#session.read({ verb: "pause.get", sql: PAUSE_ON });
+    return found ? toPause(found) : null;
+  }
 }
 
-// Row mappers, the same for both databases.
+/** Removes pauses that ended longer ago; returns how many. */
+export function* prunePauses(keepMs: number): Steps<number> {
+  return (yield* rows(PRUNE, { keepMs })).length;
+}
 
-export function toPause(row: Row): Pause {
+function toPause(row: Row): Pause {
   return {
     at: Number(row.at),
     until: row.until_at === null ? null : Number(row.until_at),

@@ -1,7 +1,17 @@
-// Declares the store's verbs for the progress of runs, and maps their rows.
+// Keeps the progress of runs. Reads are written once; each engine writes in its own way, as it renews leases.
 
 import type { RunId } from "../runs/rules/run.js";
 import { numberOrNull, type Row, textOrNull } from "./rows.js";
+import type { StoreSession } from "./session.js";
+
+const of = (stages: string) => /* sql */ `
+select run, attempt, at, stage, done, total, ${stages} as stages from {progress} where run {any :ids::uuid[]}`;
+const OF = of("stages::text");
+/** A list has a thousand runs, and a run up to 60 kB of stages. */
+const LISTED_STAGES_BYTES_MAX = 2_048;
+const LISTED = of(
+  `case when octet_length(stages::text) <= ${LISTED_STAGES_BYTES_MAX} then stages::text else '[]' end`,
+);
 
 /** How far a held run is. What happened before the call is told by how long ago it was. */
 export type ProgressWrite = {
@@ -23,7 +33,7 @@ export type ProgressParams = {
 };
 
 /** As a renewal is answered. */
-export type ProgressAnswer = {
+export type ProgressResult = {
   readonly held: readonly {
     readonly fence: number;
     readonly leaseMs: number;
@@ -44,17 +54,37 @@ export type ProgressRecord = {
   readonly stages: readonly { readonly stage: string; readonly at: number }[];
 };
 
-export interface ProgressStore {
+export abstract class Progress {
+  readonly #session: StoreSession;
+
+  constructor(session: StoreSession) {
+    this.#session = session;
+  }
+
   /**
-   * Stores how far runs are, and renews their leases: whoever gets on is alive. Under any other fence
-   * than the current one nothing is stored and nothing renewed.
+   * Stores how far runs are, and renews their leases: a holder that reports progress is alive. Under any other fence than
+   * the current one nothing is stored and nothing renewed.
    */
-  progress(params: ProgressParams): Promise<ProgressAnswer>;
-  /** Of these runs, those that told how far they are. */
-  progressOf(ids: readonly RunId[]): Promise<readonly ProgressRecord[]>;
+  abstract write(params: ProgressParams): Promise<ProgressResult>;
+
+  /** The progress of those of these runs that have reported any. */
+  async of(ids: readonly RunId[]): Promise<readonly ProgressRecord[]> {
+    const found = await this.#session.read({ verb: "progress.of", sql: OF, params: { ids } });
+    return found.map(toProgressRecord);
+  }
+
+  /** As `of`, for lists: stages of more than 2 KiB are left out. */
+  async listed(ids: readonly RunId[]): Promise<readonly ProgressRecord[]> {
+    const found = await this.#session.read({
+      verb: "progress.listed",
+      sql: LISTED,
+      params: { ids },
+    });
+    return found.map(toProgressRecord);
+  }
 }
 
-export function toProgressRecord(row: Row): ProgressRecord {
+function toProgressRecord(row: Row): ProgressRecord {
   return {
     id: String(row.run),
     attempt: Number(row.attempt),

@@ -1,7 +1,68 @@
-// Declares the store's verbs that remove rows past their retention. One call removes a bounded number of rows; the
-// next call continues.
+// Removes rows past their retention. One call removes a bounded number of rows; the next call continues. How everything
+// old is found differs by engine: PostgreSQL drops whole days of history, SQLite removes rows (postgres/retention.ts,
+// sqlite/retention.ts). A job that keeps its runs for less is pruned here: ids begin with the time of creation, so history
+// is read in its order from where the last call stopped, and no index by job is needed for it.
 
+import { RETENTION_COUNT_MAX } from "../operations/rules/retention.js";
 import type { RunId } from "../runs/rules/run.js";
+import { flag, type Row, textOrNull } from "./rows.js";
+import { row, rows, run, type Steps, type StoreSession } from "./session.js";
+
+/** So many of the newest ticks of each schedule are kept for as long as runs. */
+export const TICKS_KEPT = 200;
+
+const LANES = "(select l.id from {lane} l where l.job = :job)";
+
+const NOW = /* sql */ `select {now} as now`;
+
+/** The newest run of the job that is one too many, among the newest of all. */
+const ONE_TOO_MANY = /* sql */ `
+select x.id from (select o.id, o.lane from {outcome} o order by o.id desc limit ${RETENTION_COUNT_MAX}) x
+where x.lane in ${LANES} order by x.id desc limit 1 offset :count`;
+
+// SQLite's max() of a null is null, so both bounds stand in for each other.
+const VISIT = /* sql */ `
+select o.id, o.lane in ${LANES} as is_mine, o.finished_at < :until::bigint or o.id <= :edge::uuid as is_old
+from {outcome} o
+where o.id > coalesce(:after::uuid, '00000000-0000-0000-0000-000000000000')
+  and o.id <= {greatest}(coalesce(:before::uuid, :edge::uuid), coalesce(:edge::uuid, :before::uuid))
+order by o.id limit :limit`;
+
+/** Judged once more as they are removed: a run that was retried since it was visited may have ended anew. */
+const REMOVE_OUTCOMES = /* sql */ `
+delete from {outcome} where id {any :ids::uuid[]}
+  and ((:until::bigint is null and :edge::uuid is null) or finished_at < :until::bigint or id <= :edge::uuid)
+returning id`;
+
+/**
+ * What else is kept of a run. A table with rows of runs adds a line here, and on PostgreSQL a partition to the days
+ * (schema/schema.ts). The run goes last: by then nothing speaks of it.
+ */
+const REMOVE_RUNS = [
+  "delete from {attempt} where run {any :ids::uuid[]}",
+  "delete from {item} where run {any :ids::uuid[]}",
+  "delete from {item_count} where run {any :ids::uuid[]}",
+  "delete from {progress} where run {any :ids::uuid[]}",
+  "delete from {log} where run {any :ids::uuid[]}",
+  "delete from {key} where run {any :ids::uuid[]}",
+  "delete from {run} where id {any :ids::uuid[]}",
+];
+
+/**
+ * Before the runs themselves, since a backfill's run is found by its tick. PostgreSQL drops whole days of runs, and so finds
+ * deliveries without a run and runs of old backfills by themselves.
+ */
+const REMOVE_MARKS_OF_SCHEDULES = {
+  postgres: [],
+  sqlite: [
+    /* sql */ `
+delete from {backfill_run} where (schedule, at) in (
+    select r.schedule, r.nominal_at from json_each(:ids) m cross join {run} r on r.id = m.value
+    where r.schedule is not null)
+  and run in (select value from json_each(:ids))`,
+    /* sql */ `delete from {delivery} where run in (select value from json_each(:ids))`,
+  ],
+} as const;
 
 export type PruneParams = {
   readonly keepMs: number;
@@ -11,7 +72,7 @@ export type PruneParams = {
   readonly limit: number;
 };
 
-export type PruneJobParams = {
+type PruneJobParams = {
   readonly job: string;
   /** Ended runs older than this go; null: by their number alone. */
   readonly keepMs: number | null;
@@ -23,23 +84,59 @@ export type PruneJobParams = {
   readonly limit: number;
 };
 
-export type PrunedJob = {
+type PrunedJob = {
   readonly removed: number;
   readonly after: RunId | null;
   /** Nothing is left for now. */
   readonly isDone: boolean;
 };
 
-export interface RetentionStore {
-  /** Removes what is past its time, a bounded amount; answers how much. */
-  prune(params: PruneParams): Promise<number>;
-  /** The same for one job that keeps its runs for a shorter time. */
-  pruneJob(params: PruneJobParams): Promise<PrunedJob>;
+/** Ended runs that go: with bounds only those up to `edge`, and those that ended before `until`. */
+type EndedRuns = {
+  readonly ids: readonly RunId[];
+  readonly until?: number | null;
+  readonly edge?: RunId | null;
+};
+
+export abstract class Retention {
+  readonly #session: StoreSession;
+
+  constructor(session: StoreSession) {
+    this.#session = session;
+  }
+
+  /** Removes what is past its time, a bounded amount; returns how much. */
+  abstract prune(params: PruneParams): Promise<number>;
+
+  /** The same for one job that keeps its runs for a shorter time. A repetition removes nothing more. */
+  pruneJob({ job, keepMs, keepCount, after, limit }: PruneJobParams): Promise<PrunedJob> {
+    const { engine } = this.#session;
+    return this.#session.transaction("retention.pruneJob", { lost: "repeat" }, function* () {
+      const tooMany = keepCount !== null && (yield* row(ONE_TOO_MANY, { job, count: keepCount }));
+      const edge = tooMany ? textOrNull(tooMany.id) : null;
+      const until = keepMs === null ? null : Number((yield* row(NOW))?.now) - keepMs;
+      const before = until === null ? null : firstIdAt(until);
+      const visited = yield* rows(VISIT, { job, after, before, edge, until, limit });
+      const { ids, answer } = judgeVisited(visited.map(toVisited), { after, limit });
+      return answer(ids.length === 0 ? 0 : yield* removeEnded(engine, { ids, until, edge }));
+    });
+  }
 }
 
-// Decides which of the visited runs are removed, the same for both databases.
+/** Inside of a transaction: removes these runs, if they have ended, with all that belongs to them; returns how many. */
+export function* removeEnded(
+  engine: StoreSession["engine"],
+  { ids, until = null, edge = null }: EndedRuns,
+): Steps<number> {
+  const removed = yield* rows(REMOVE_OUTCOMES, { ids, until, edge });
+  if (removed.length === 0) return 0;
+  const gone = removed.map(({ id }) => String(id));
+  for (const sql of [...REMOVE_MARKS_OF_SCHEDULES[engine], ...REMOVE_RUNS])
+    yield* run(sql, { ids: gone });
+  return gone.length;
+}
 
-export type Visited = {
+type Visited = {
   readonly id: RunId;
   /** It is of the job in question, and past its time. */
   readonly isOld: boolean;
@@ -48,7 +145,7 @@ export type Visited = {
 };
 
 /** What goes, and where the next call goes on. */
-export function judgeVisited(
+function judgeVisited(
   visited: readonly Visited[],
   { after, limit }: { readonly after: RunId | null; readonly limit: number },
 ): { readonly ids: readonly RunId[]; readonly answer: (removed: number) => PrunedJob } {
@@ -68,4 +165,9 @@ export function judgeVisited(
 export function firstIdAt(ms: number): RunId {
   const hex = Math.max(0, Math.floor(ms)).toString(16).padStart(12, "0");
   return `${hex.slice(0, 8)}-${hex.slice(8)}-0000-0000-000000000000`;
+}
+
+function toVisited(row: Row): Visited {
+  const [isMine, isOld] = [flag(row.is_mine), flag(row.is_old)];
+  return { id: String(row.id), isOld: isMine && isOld, isYoung: isMine && !isOld };
 }

@@ -1,6 +1,5 @@
-// Who hears of what happens in an instance: its logger, listeners of `holdfast.on`, and `onError`.
-// Nobody who listens can disturb what is told: what a listener throws is reported once and forgotten.
-// Facts that nobody wants are not even gathered.
+// Emits the events of an instance to its logger, to listeners of `holdfast.on`, and to `onError`. A listener can never
+// disturb the emitter: its errors are reported once. Facts without a listener are not gathered.
 
 import { ConfigurationError } from "../shared/errors.js";
 import { describeFailure } from "../shared/failure.js";
@@ -24,13 +23,13 @@ export type EventOf<Name extends EventName> = Events[Name] & {
 
 export type Listener<Name extends EventName> = (event: EventOf<Name>) => unknown;
 
-/** Hears of every error of the library itself that would otherwise only be logged. */
+/** Called with every error of the library itself that would otherwise only be logged. */
 export type OnError = (
   error: unknown,
   event: { readonly event: EventName; readonly [fact: string]: unknown },
 ) => unknown;
 
-/** Who counts what happens; hears what it wants before everybody else. */
+/** Counts events; called before all listeners. */
 export type Observer = {
   wants(name: EventName): boolean;
   hear<Name extends EventName>(name: Name, facts: Events[Name]): void;
@@ -58,7 +57,7 @@ export class Bus {
     this.#onError = params.onError;
   }
 
-  /** Tells it; `cause` is the error itself, where it is one of the library and not of a run. */
+  /** Emits an event; `cause` is the error itself, if it is an error of the library and not of a run. */
   readonly emit: Emit = (name, facts, cause) => {
     this.#observer?.hear(name, facts);
     this.#log(name, facts);
@@ -76,14 +75,14 @@ export class Bus {
   readonly listens = (name: EventName): boolean =>
     this.#listeners.has(name) || this.#isLogged(name) || this.#observer?.wants(name) === true;
 
-  /** Answers with how to stop listening. */
+  /** Returns a function that removes the listener. */
   on<Name extends EventName>(name: Name, listener: Listener<Name>): () => void {
     if (!EVENT_NAMES.includes(name)) throw unknownEvent(name);
     if (typeof listener !== "function")
       throw new ConfigurationError([
         { field: `on("${name}", listener)`, message: "must be a function, for example (run) => …" },
       ]);
-    // Of its own, so that the same function given twice is called twice and taken back one by one.
+    // A new object, so that the same function added twice is called twice and removed one by one.
     const own = ((event: EventOf<Name>) => listener(event)) as unknown as Listener<EventName>;
     const listeners = this.#listeners.get(name) ?? new Set();
     this.#listeners.set(name, listeners.add(own));
@@ -101,8 +100,8 @@ export class Bus {
       this.#log("listener.failed", { listener: name, error: describeFailure(error) });
     };
     try {
-      const answer = call();
-      if (answer instanceof Promise) answer.catch(failed);
+      const result = call();
+      if (result instanceof Promise) result.catch(failed);
     } catch (error) {
       failed(error);
     }

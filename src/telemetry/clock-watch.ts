@@ -1,7 +1,7 @@
 // Compares the clocks for the loop at each poll: how far this process's clock is off the database's, and whether the
 // database's clock went back. Emits each finding once, with its size.
 
-import type { Moment } from "../shared/moment.js";
+import type { Moment } from "../shared/ports.js";
 import type { Emit } from "./log.js";
 
 /** The loop reports an offset or a step back beyond this. */
@@ -45,7 +45,7 @@ export class ClockWatch {
   }
 }
 
-/** The database's clock shows less than it must, however the two answers lay between sending and arrival. */
+/** Whether the database's clock shows less than it must, whenever between sending and arrival it was read. */
 function steppedBackMs(before: Observed, after: Observed): number {
   const leastMs = after.sentAt.monotonicMs - before.gotAt.monotonicMs;
   return before.now + leastMs - after.now;

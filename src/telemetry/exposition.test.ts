@@ -3,7 +3,7 @@
 import parsePrometheusTextFormat from "parse-prometheus-text-format";
 import { expect, test } from "vitest";
 import { exposition, type Family } from "./exposition.js";
-import { Counter, Histogram, OTHER, SERIES_MAX } from "./meter.js";
+import { Counter, Histogram, OTHER, SERIES_MAX } from "./meters.js";
 import { METRICS } from "./metric-names.js";
 
 const family = (over: Partial<Family>): Family => ({

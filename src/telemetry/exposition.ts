@@ -1,5 +1,5 @@
-// The text in which metrics are read: Prometheus's format 0.0.4, and OpenMetrics 1.0 for whoever asks
-// for it. Pure: from values to text. Written here, since the usual library brings the file system along.
+// Writes metrics as text: Prometheus's format 0.0.4, or OpenMetrics 1.0 on request. Pure. The usual library is not used, as
+// it needs the file system.
 
 export type MetricType = "counter" | "gauge" | "histogram";
 
@@ -21,9 +21,9 @@ export type Sample = {
 export type Labels = readonly (readonly [name: string, value: string])[];
 
 export type HistogramValue = {
-  /** Upper bounds, ascending; what is above the last one is counted in `count` alone. */
+  /** Upper bounds, ascending; larger values count only in `count`. */
   readonly bounds: readonly number[];
-  /** How many were within each bound and above the one before. */
+  /** The number of values in each bucket. */
   readonly counts: readonly number[];
   readonly count: number;
   readonly sum: number;
@@ -37,7 +37,7 @@ export const CONTENT_TYPES: Readonly<Record<MetricsFormat, string>> = {
   openmetrics: "application/openmetrics-text; version=1.0.0; charset=utf-8",
 };
 
-/** Families without a value are left out: nobody can tell zero from unknown otherwise. */
+/** Families without a value are left out, to distinguish zero from unknown. */
 export function exposition(families: readonly Family[], format: MetricsFormat): string {
   const lines: string[] = [];
   for (const family of families) {

@@ -1,10 +1,12 @@
 // Lines on loggers that people have: the real pino, Fastify's, console, and those with levels of their own.
 
 import { Writable } from "node:stream";
+import { Logger as Powertools } from "@aws-lambda-powertools/logger";
 import Fastify from "fastify";
 import { pino } from "pino";
-import { expect, test } from "vitest";
-import { LentLogger, type Logger, lineLogger, logEvents, logs } from "./log.js";
+import { expect, test, vi } from "vitest";
+import winston from "winston";
+import { fieldsFirst, LentLogger, type Logger, lineLogger, logEvents, logs } from "./log.js";
 
 const FAILED = {
   run: "r",
@@ -53,6 +55,40 @@ test("pino writes what is critical as fatal, each line with its fields, and only
   ]);
   logger.level = "silent";
   expect(isLogged("run.failed")).toBe(false);
+});
+
+test("winston takes every line with its message, its level and its fields", () => {
+  const { lines, stream } = sink();
+  const transports = [new winston.transports.Stream({ stream })];
+  const logger = fieldsFirst(winston.createLogger({ format: winston.format.json(), transports }));
+  const emit = logEvents(logger);
+  emit("run.completed", { run: "r", job: "mail", attempt: 1, ranMs: 5 });
+  emit("run.failed", FAILED);
+  expect(lines()).toMatchObject([
+    { level: "info", message: "run completed", event: "run.completed", run: "r", ranMs: 5 },
+    { level: "error", severity: "critical", message: "run failed", event: "run.failed" },
+  ]);
+  expect(logs(logger)("run.started")).toBe(true);
+});
+
+test("the logger of AWS Powertools takes every line, what is critical as critical", () => {
+  const said: Record<string, unknown>[] = [];
+  const write = (line: string) => void said.push(JSON.parse(line));
+  for (const method of ["info", "warn", "error"] as const)
+    vi.spyOn(console, method).mockImplementation(write as never);
+  vi.stubEnv("POWERTOOLS_DEV", "true");
+  try {
+    const emit = logEvents(fieldsFirst(new Powertools({ serviceName: "jobs" })));
+    emit("run.completed", { run: "r", job: "mail", attempt: 1, ranMs: 5 });
+    emit("run.failed", FAILED);
+  } finally {
+    vi.restoreAllMocks();
+    vi.unstubAllEnvs();
+  }
+  expect(said).toMatchObject([
+    { level: "INFO", message: "run completed", event: "run.completed", run: "r", ranMs: 5 },
+    { level: "CRITICAL", message: "run failed", event: "run.failed", job: "mail" },
+  ]);
 });
 
 test("Fastify's logger and its children take every line", async () => {

@@ -1,5 +1,5 @@
-// Every log line of the library: which event, which level, which words, which fields.
-// Code elsewhere emits events; only this file words them.
+// Defines every event and log line of the library: level, words and fields. Other files emit events; only this file words
+// them. Telemetry must never change what it reports, and never fails its caller.
 
 import type { AlertKind, Severity } from "../alerts/rules/alert.js";
 import type { RunId, RunStatus } from "../runs/rules/run.js";
@@ -10,16 +10,16 @@ import { shownJson } from "../shared/json.js";
 import { hideSecrets, hideSecretsIn } from "../shared/known-secrets.js";
 import { redactError, redactMember, redactText } from "../shared/redact.js";
 
-/** What the library calls on a logger; pino fits, and so does console. */
+/** The methods that the library calls on a logger; pino fits, and so does console. Winston and AWS Powertools are recognized. */
 export type Logger = {
   debug(fields: object, message: string): void;
   info(fields: object, message: string): void;
   warn(fields: object, message: string): void;
   error(fields: object, message: string): void;
-  /** For what somebody has to look at now. Without it `fatal` is called, as pino has it, else `error`. */
+  /** For problems that need attention now. If it is missing, `fatal` is called, as in pino, else `error`. */
   critical?(fields: object, message: string): void;
   fatal?(fields: object, message: string): void;
-  /** Lines that would not be written are not even made. */
+  /** If given, lines of disabled levels are not built. */
   isLevelEnabled?(level: string): boolean;
 };
 
@@ -27,7 +27,7 @@ type RunFields = {
   readonly run: RunId;
   readonly job: string;
   readonly attempt: number;
-  /** Only of runs that have some. */
+  /** Left out if there are none. */
   readonly tags?: readonly string[];
 };
 
@@ -44,13 +44,13 @@ type AlertFields = {
 type TickFields = {
   readonly schedule: string;
   readonly tick: string;
-  /** Of a stretch: how many, and the last of them. */
+  /** Only for a stretch: the number of ticks, and the last one. */
   readonly count: number;
   readonly lastTick: string;
   readonly reason: Reason;
 };
 
-/** What happens in an instance, as plain facts. */
+/** The events of an instance with their facts. */
 export type Events = {
   "instance.started": {
     instance: string;
@@ -72,7 +72,9 @@ export type Events = {
   "run.completed": RunFields & { ranMs: number };
   "run.retrying": RunFields & { delayMs: number; error: StoredError };
   "run.postponed": RunFields & { delayMs: number };
-  /** `ranMs` is null where its holder fell silent. */
+  /** `wakeInMs` is null if only a signal or a called run wakes it. */
+  "run.suspended": RunFields & { wakeInMs: number | null };
+  /** `ranMs` is null if its holder stopped responding. */
   "run.failed": RunFields & { ranMs: number | null; error: StoredError; isPermanent: boolean };
   "run.partial": RunFields & { failedItems: number };
   "item.failed": RunFields & { item: string; error: StoredError };
@@ -128,7 +130,7 @@ export type Events = {
     schedule: string;
     isPaused: boolean;
     app: string | null;
-    /** What was done, and how to undo it. */
+    /** The action that was taken, and how to undo it. */
     what: string;
   };
   "store.failed": { what: string; error: StoredError; retryInMs: number };
@@ -145,7 +147,7 @@ export type Events = {
     what: string;
     address: string | null;
     requestId: string | null;
-    /** So long no secret of that peer is judged. */
+    /** For this long secrets of that peer are refused unchecked. */
     waitS: number;
   };
   "lock.acquired": LockFields & { holder: string; waitedMs: number };
@@ -169,14 +171,14 @@ export type Events = {
   };
   "alert.heartbeat_failed": { error: string };
   "loop.blocked": { blockedMs: number };
-  /** `lateMs` is how long the event loop was blocked at least; `jobs` are those that ran here meanwhile. */
+  /** `lateMs`: the event loop was blocked for at least this long; `jobs`: those that ran here meanwhile. */
   "heartbeat.late": { lateMs: number; leaseMs: number; jobs: readonly string[] };
   "hook.failed": RunFields & { hook: string; error: StoredError };
   "listener.failed": { listener: EventName | "onError"; error: StoredError };
 };
 
 export type EventName = keyof Events;
-/** Tells of something; `cause` is the error itself, where it is one of the library and not of a run. */
+/** Emits an event; `cause` is the error itself, if it is an error of the library and not of a run. */
 export type Emit = <Name extends EventName>(
   name: Name,
   facts: Events[Name],
@@ -185,16 +187,16 @@ export type Emit = <Name extends EventName>(
 
 type Level = "debug" | "info" | "warn" | "error" | "critical";
 
-/** Every event there is, with the level and the words of its log line. */
+/** Every event with the level and the message of its log line. */
 export const LINES: { readonly [Name in EventName]: readonly [Level, string] } = {
   "instance.started": ["info", "instance started"],
-  "variable.unknown": ["warn", "a variable of the environment is unknown and changes nothing"],
+  "variable.unknown": ["warn", "unknown environment variable, which has no effect"],
   "schema.foreign": [
     "error",
     "THE SCHEMA BELONGS TO ANOTHER ROLE, which can read what is stored and run code as this one; `holdfast check` names it",
   ],
   "instance.stopped": ["info", "instance stopped"],
-  "instance.halted": ["warn", "instance claims and fires nothing until it is told to go on"],
+  "instance.halted": ["warn", "instance claims and fires nothing until it is resumed"],
   "instance.resumed": ["info", "instance claims and fires again"],
   "clock.skewed": [
     "warn",
@@ -208,52 +210,56 @@ export const LINES: { readonly [Name in EventName]: readonly [Level, string] } =
   "everything.resumed": ["info", "everything is resumed"],
   "run.started": ["info", "run started"],
   "run.completed": ["info", "run completed"],
-  "run.retrying": ["warn", "attempt failed, the run will be tried again"],
+  "run.retrying": ["warn", "attempt failed, the run will be retried"],
   "run.postponed": ["info", "run postponed by its handler"],
+  "run.suspended": ["info", "run suspended, it holds no worker until a wait of it ends"],
   "run.failed": ["error", "run failed"],
   "run.partial": ["warn", "run completed, but some of its items failed"],
   "item.failed": ["error", "an item failed"],
   "run.cancelled": ["info", "run cancelled"],
-  "run.handed_back": ["info", "run handed back, its attempt is not burnt"],
+  "run.handed_back": ["info", "run handed back, the attempt does not count"],
   "run.lost": ["warn", "lease lost, the run's signal was aborted"],
-  "run.accepted": ["info", "a worker elsewhere has taken the run, its heartbeats keep it"],
+  "run.accepted": ["info", "a remote worker accepted the run and renews its lease"],
   "run.unknown": [
     "warn",
-    "no answer to a dispatch; nothing is sent again before the lease expires",
+    "no response to a dispatch; it is not sent again before the lease expires",
   ],
-  "run.undelivered": ["warn", "run not delivered and handed back, its attempt is not burnt"],
-  "target.left_alone": ["warn", "a target failed too often in a row and is left alone for a while"],
-  "target.answers": ["info", "a target that was left alone answers again"],
+  "run.undelivered": ["warn", "run not delivered and handed back, the attempt does not count"],
+  "target.left_alone": ["warn", "a target failed too often in a row and gets no runs for a while"],
+  "target.answers": ["info", "a target responds again and gets runs"],
   "run.stale": ["warn", "a result came too late and was refused"],
-  "run.unsettled": ["error", "the database refused how an attempt ended"],
+  "run.unsettled": ["error", "the database refused the settlement of an attempt"],
   "run.after_commit": ["warn", "the handler failed after ctx.commit had completed its run"],
-  "run.held_up": ["warn", "a synchronous transaction held the file and the event loop for long"],
-  "run.reclaimed": ["warn", "run taken from a silent holder"],
+  "run.held_up": [
+    "warn",
+    "a synchronous transaction blocked the file and the event loop for too long",
+  ],
+  "run.reclaimed": ["warn", "run reclaimed from a silent holder"],
   "tick.fired": ["info", "tick fired"],
   "tick.skipped": ["info", "tick skipped"],
   "tick.missed": ["warn", "tick missed"],
-  "tick.lost": ["debug", "another instance saw to the schedule first, nothing was done"],
+  "tick.lost": ["debug", "another instance evaluated the schedule first, nothing was done"],
   "trigger.skipped": ["info", "trigger skipped, nothing was run"],
   "trigger.unread": ["error", "the schedule could not be read, nothing was run"],
   "monitor.pinged": ["info", "monitor checked in"],
-  "monitor.failed": ["error", "what a monitor watches checked in as failed"],
-  "schedule.stuck": ["warn", "schedule was stuck and is evaluated by itself"],
+  "monitor.failed": ["error", "a monitored job checked in as failed"],
+  "schedule.stuck": ["warn", "schedule was stuck and has been reset"],
   "schedule.broken": [
     "critical",
-    "schedule cannot be evaluated and fires no more until it is mended",
+    "schedule cannot be evaluated and does not fire until it is repaired",
   ],
-  "schedule.declared": ["info", "schedule brought up to its declaration in code"],
-  "schedule.warned": ["warn", "schedule may do what was not meant"],
-  "schedule.refused": ["warn", "declaration in code left aside"],
+  "schedule.declared": ["info", "schedule updated to its declaration in code"],
+  "schedule.warned": ["warn", "schedule may not do what was intended"],
+  "schedule.refused": ["warn", "declaration in code was ignored"],
   "schedule.vanished": ["warn", "schedule is no longer declared in code"],
-  "store.failed": ["error", "the database did not answer, trying again"],
-  "store.recovered": ["info", "the database answers again"],
-  "store.awaited": ["warn", "the database is not there yet, the start waits for it"],
+  "store.failed": ["error", "the database did not respond, retrying"],
+  "store.recovered": ["info", "the database responds again"],
+  "store.awaited": ["warn", "the database is not available yet, the start waits for it"],
   "store.gone": [
     "critical",
     "the SQLite file was deleted, moved or replaced; this instance has stopped",
   ],
-  "access.signed_in": ["info", "somebody signed in to the page"],
+  "access.signed_in": ["info", "a user signed in to the dashboard"],
   "access.refused": ["warn", "a wrong secret or callback token was refused"],
   "lock.acquired": ["info", "lock acquired"],
   "lock.refused": ["info", "lock is held by another, nothing was done"],
@@ -266,10 +272,10 @@ export const LINES: { readonly [Name in EventName]: readonly [Level, string] } =
   "locking.enabled": ["info", "locks are on for this instance"],
   "locking.disabled": [
     "warn",
-    "LOCKING IS OFF: holdfast.lock keeps nobody out, which is not safe with several instances",
+    "LOCKING IS OFF: holdfast.lock excludes no other holder, which is not safe with several instances",
   ],
   "alert.opened": ["critical", "alert"],
-  "alert.resolved": ["info", "alert resolved, what it was about is over"],
+  "alert.resolved": ["info", "alert resolved"],
   "alert.undelivered": ["warn", "an alert did not reach a destination"],
   "alert.heartbeat_failed": ["warn", "the heartbeat did not reach its address"],
   "loop.blocked": ["warn", "the event loop was blocked; heartbeats were late"],
@@ -291,12 +297,12 @@ export function logEvents(logger: Logger): Emit {
       if (!isEnabled(logger, level)) return;
       writeLine(logger, level, { event: name, ...redacted(facts) }, message);
     } catch {
-      // A logger that fails must not take the run down with it.
+      // A failing logger must not fail the run.
     }
   };
 }
 
-/** Every one of several attempts has failed: nothing more happens by itself, and somebody has to act. */
+/** All attempts have failed, and a person has to act. */
 function isExhausted(name: EventName, facts: Events[EventName]): boolean {
   if (name !== "run.failed") return false;
   const { attempt, isPermanent } = facts as Events["run.failed"];
@@ -317,7 +323,7 @@ export function logs(logger: Logger): (name: EventName) => boolean {
   };
 }
 
-/** What others have worded, errors above all, may have secrets in it. */
+/** Texts from other sources, above all errors, may contain secrets. */
 function redacted<Facts extends object>(facts: Facts): Facts {
   const shown = hideSecretsIn(facts);
   const { error, reason, why } = shown as { error?: unknown; reason?: unknown; why?: unknown };
@@ -334,7 +340,52 @@ function redactedError(error: unknown): unknown {
   return typeof error === "string" ? redactText(error) : redactError(error as StoredError);
 }
 
-/** What a logger without that level has in its place. */
+// ── loggers that take the message first ────────────────────────────────────────────────────────────
+
+/** What the library calls on a logger that takes the message first. */
+export type MessageFirstLogger = {
+  debug(message: string, ...fields: never[]): void;
+  info(message: string, ...fields: never[]): void;
+  warn(message: string, ...fields: never[]): void;
+  error(message: string, ...fields: never[]): void;
+};
+
+type Method = Readonly<Record<string, (message: string, fields: object) => unknown>>;
+/** Names that only winston, and only the logger of AWS Powertools, have. */
+const MESSAGE_FIRST = [
+  ["profilers", "transports", "rejections"],
+  ["appendKeys", "createChild", "injectLambdaContext"],
+] as const;
+
+/** The logger itself, or winston's and AWS Powertools' as one that takes the fields first. */
+export function fieldsFirst(logger: Logger | MessageFirstLogger): Logger {
+  if (!isMessageFirst(logger)) return logger as Logger;
+  const turned = logger as unknown as Method & Pick<Logger, "isLevelEnabled">;
+  const method = (name: string) => (fields: object, message: string) =>
+    void turned[name]?.(message, withoutLevel(fields));
+  const isEnabled = turned.isLevelEnabled?.bind(logger);
+  return {
+    debug: method("debug"),
+    info: method("info"),
+    warn: method("warn"),
+    error: method("error"),
+    ...(typeof turned.critical === "function" ? { critical: method("critical") } : {}),
+    ...(isEnabled ? { isLevelEnabled: isEnabled } : {}),
+  };
+}
+
+function isMessageFirst(logger: object): boolean {
+  return MESSAGE_FIRST.some((names) => names.every((name) => name in logger));
+}
+
+/** A member `level` would replace the level of winston's line. */
+function withoutLevel(fields: object): object {
+  if (!("level" in fields)) return fields;
+  const { level, ...rest } = fields;
+  return { severity: level, ...rest };
+}
+
+/** The method for the level, or its substitute. */
 function methodOf(logger: Logger, level: Level): Exclude<keyof Logger, "isLevelEnabled"> {
   if (level !== "critical" || typeof logger.critical === "function") return level;
   return typeof logger.fatal === "function" ? "fatal" : "error";
@@ -354,7 +405,7 @@ const RANK = { debug: 10, info: 20, warn: 30, error: 40, critical: 50, silent: 1
 export type LogLevel = keyof typeof RANK;
 export const LOG_LEVELS = Object.keys(RANK) as readonly LogLevel[];
 
-/** The logger for those who bring none: one JSON line each, control characters and marks of direction escaped. */
+/** The default logger: one JSON line per event, with control characters and direction marks escaped. */
 export function lineLogger(
   level: LogLevel,
   write: (line: string) => void,

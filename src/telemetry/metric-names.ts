@@ -1,6 +1,6 @@
-// Every metric there is: its name, its kind, its labels, whose it is and what it says.
-// `process`: what this process saw; a counter over all instances is their sum.
-// `database`: the same whichever instance is asked; take one of them, not their sum.
+// Lists every metric: its name, kind, labels, scope and help.
+// `process`: counted by this process; the total is the sum over all instances.
+// `database`: the same from every instance; use one of them, not the sum.
 
 import type { MetricType } from "./exposition.js";
 
@@ -40,7 +40,7 @@ export const METRICS = {
     type: "histogram",
     of: "process",
     labels: ["job"],
-    help: "From when a run was due until its attempt began here, by the database's clock.",
+    help: "From when a run was due, or the wait that it slept for ended, until its attempt began here, by the database's clock.",
   },
   holdfast_ticks_total: {
     type: "counter",
@@ -190,7 +190,7 @@ export const METRICS = {
     type: "gauge",
     of: "process",
     labels: [],
-    help: "1: the database answered this reading; 0: it did not, and what it would have told is left out.",
+    help: "1: the database responded to this reading; 0: it did not, and the metrics from the database are missing.",
   },
   holdfast_queue_depth: {
     type: "gauge",

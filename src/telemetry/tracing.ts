@@ -1,6 +1,6 @@
-// Spans of what an instance does, for OpenTelemetry. The user hands in `@opentelemetry/api`; nothing of
-// it is imported here, and where it is not given nothing of this runs. The context goes with the run as
-// text: whoever executes it, in whatever process and at whatever attempt, goes on with the same trace.
+// Makes OpenTelemetry spans for the work of an instance. The user passes `@opentelemetry/api`; it is not imported here, and
+// without it nothing here runs. The trace context is stored with the run as text, so that every attempt in any process
+// continues the same trace.
 
 import type { Problem } from "../shared/errors.js";
 import { describeFailure } from "../shared/failure.js";
@@ -23,7 +23,7 @@ type ApiSpan = {
   end(endTime?: number): void;
 };
 
-/** What is used of the module `@opentelemetry/api`; give the module itself. */
+/** The part of `@opentelemetry/api` that is used; pass the module itself. */
 export type OpenTelemetry = {
   readonly trace: {
     getTracer(name: string): {
@@ -44,7 +44,7 @@ export type OpenTelemetry = {
   readonly ROOT_CONTEXT: unknown;
 };
 
-/** Numbers of the API, which are the same for ever. */
+/** Constants of the API, which never change. */
 const KIND = { internal: 0, server: 1, client: 2, producer: 3, consumer: 4 } as const;
 const ERROR = 2;
 
@@ -56,7 +56,7 @@ type Described = {
 };
 type NewRun = { readonly id: string; readonly job: string; readonly trace?: string | undefined };
 
-/** One span that was begun. */
+/** A started span. */
 export class TraceSpan {
   readonly #api: OpenTelemetry;
   readonly #span: ApiSpan;
@@ -69,7 +69,7 @@ export class TraceSpan {
     this.#context = api.trace.setSpan(parent as never, span as never);
   }
 
-  /** As it travels. */
+  /** The context as text. */
   get traceparent(): string {
     const { traceId, spanId, traceFlags } = this.#span.spanContext();
     return formatTraceparent({ traceId, spanId, isSampled: (traceFlags & 1) === 1 });
@@ -79,7 +79,7 @@ export class TraceSpan {
     return this.#context;
   }
 
-  /** Everything that this does, also later, belongs to the span. */
+  /** Runs work inside the span, its later continuations included. */
   within<T>(fn: () => T): T {
     return this.#api.context.with(this.#context as never, fn) as T;
   }
@@ -91,7 +91,7 @@ export class TraceSpan {
     if (outcome !== null) this.#span.setAttribute("holdfast.outcome", outcome);
     if (error !== null) {
       const { name, message, code, stack } = error;
-      // The code is an attribute of its own: the API would take it for the type of the exception.
+      // The code is a separate attribute: the API would use it as the type of the exception.
       if (code !== undefined) this.#span.setAttribute("holdfast.error.code", code);
       this.#span.recordException({ name, message, ...(stack === undefined ? {} : { stack }) });
       this.#span.setStatus({ code: ERROR, message });
@@ -122,9 +122,9 @@ export class Tracing {
   ): Answer {
     const span = this.#enqueueSpan(runs);
     try {
-      const answer = span.within(() => store(traced(runs, span)));
+      const result = span.within(() => store(traced(runs, span)));
       span.end();
-      return answer;
+      return result;
     } catch (error) {
       span.end(null, describeFailure(error));
       throw error;
@@ -143,7 +143,7 @@ export class Tracing {
     });
   }
 
-  /** The span of a tick that is about to be fired; ended by whoever writes it first. */
+  /** The span of a tick that is about to be fired; ended when the tick is written. */
   tick(schedule: string, run: string): TraceSpan {
     return this.#begin(`tick ${schedule}`, {
       kind: KIND.producer,
@@ -152,7 +152,7 @@ export class Tracing {
     });
   }
 
-  /** An attempt begins: how long it took from its claim, and then itself. */
+  /** Begins an attempt: a span for the time since its claim, then its own span. */
   attempt(facts: {
     readonly run: NewRun["id"];
     readonly job: string;
@@ -171,7 +171,7 @@ export class Tracing {
       "holdfast.attempt": facts.attempt,
     };
     const span = this.#begin(`run ${facts.job}`, { kind: KIND.consumer, attributes, parent });
-    // Under the run where nobody asked for it in a trace of their own, so that both are in one.
+    // Under the run if the caller has no trace of its own, so that both are in one trace.
     this.#begin(`claim ${facts.job}`, {
       kind: KIND.consumer,
       attributes,
@@ -181,7 +181,7 @@ export class Tracing {
     return span;
   }
 
-  /** The request to a service; it is told the span by its text. */
+  /** The request to a service, which gets the span as text. */
   dispatch<Answer>(
     facts: { readonly target: string; readonly run: string; readonly job: string },
     send: (traceparent: string) => Promise<Answer>,
@@ -197,7 +197,7 @@ export class Tracing {
     return this.#ended(span, () => send(span.traceparent));
   }
 
-  /** A worker elsewhere tells how its run ended. */
+  /** A remote worker ends its run. */
   ending<Answer>(
     facts: {
       readonly verb: "complete" | "fail";
@@ -215,7 +215,7 @@ export class Tracing {
     return this.#ended(span, store);
   }
 
-  /** A part of what goes on now: of a lock its waiting, holding and releasing. */
+  /** A part of the present work, such as waiting for, holding and releasing a lock. */
   part<Answer>(
     name: string,
     attributes: Attributes,
@@ -225,7 +225,7 @@ export class Tracing {
     return this.#ended(span, () => work(span));
   }
 
-  /** Runs it as part of the trace that this text names, unless a trace is going on here already. */
+  /** Runs work as part of the trace in this text, unless a trace is already active here. */
   continued<T>(traceparent: string | null, fn: () => T): T {
     const active = this.#api.context.active();
     const isTraced = this.#api.trace.getSpanContext(active as never) !== undefined;
@@ -258,16 +258,16 @@ export class Tracing {
     const { kind, attributes, startTime } = options;
     const parent = options.parent ?? this.#api.context.active();
     const given = startTime === undefined ? { kind, attributes } : { kind, attributes, startTime };
-    // Asked for each time: a provider that was registered later is found.
+    // Read each time, to find a provider that was registered later.
     const tracer = this.#api.trace.getTracer("holdfast");
     return new TraceSpan(this.#api, tracer.startSpan(name, given, parent as never), parent);
   }
 
   async #ended<Answer>(span: TraceSpan, work: () => Promise<Answer>): Promise<Answer> {
     try {
-      const answer = await span.within(work);
+      const result = await span.within(work);
       span.end();
-      return answer;
+      return result;
     } catch (error) {
       span.end(null, describeFailure(error));
       throw error;
@@ -280,10 +280,10 @@ function traced<Run extends NewRun>(runs: readonly Run[], span: TraceSpan): read
   return runs.map((run) => ({ ...run, trace }));
 }
 
-// The option `telemetry` of an instance, checked whole.
+// ── the option `telemetry` of an instance ──
 
 export type TelemetryOptions = {
-  /** The module `@opentelemetry/api`: spans are made with whatever it is set up with. */
+  /** The module `@opentelemetry/api`; spans use the provider that it is set up with. */
   readonly opentelemetry?: OpenTelemetry | undefined;
 };
 

@@ -1,9 +1,10 @@
-// Assertions that every test framework shows well: Node's own AssertionError, with what was expected
-// and what was found, and a message that says what there was instead.
+// Makes assertion errors that every test framework shows well: Node's AssertionError with the expected and the actual
+// value, and a message that describes the actual one.
 
 import { AssertionError } from "node:assert";
 import { inspect, isDeepStrictEqual } from "node:util";
-import type { Run } from "../runs/view.js";
+import { waitingText } from "../runs/pending-reason.js";
+import type { Run, RunDetails } from "../runs/view.js";
 
 const SHOWN_MAX = 10;
 
@@ -30,7 +31,7 @@ export function fail(params: {
   throw new AssertionError({ ...rest, stackStartFn: from });
 }
 
-/** A few values, each on a line of its own. */
+/** Lists a few values, each on a line of its own. */
 export function listed(values: readonly unknown[]): string {
   if (values.length === 0) return "  (none)";
   const lines = values.slice(0, SHOWN_MAX).map((value) => `  ${shown(value)}`);
@@ -42,11 +43,13 @@ export function shown(value: unknown): string {
   return typeof value === "string" ? value : inspect(value, { depth: 4, breakLength: 120 });
 }
 
-/** A run in one line. */
-export function inWords(run: Run): string {
+/** Describes a run in one line. */
+export function inWords(run: Run | RunDetails): string {
   const { job, schedule, status, attempt, error, input } = run;
   const cause = schedule === null ? "" : `, schedule "${schedule}"`;
   const at = (run.nominalAt ?? run.dueAt).toISOString();
   const why = error === null ? "" : `: ${error.message}`;
-  return `${job} ${shown(input)} of ${at}${cause}: ${status} at attempt ${attempt}${why}`;
+  const waitingFor = "waitingFor" in run ? run.waitingFor : null;
+  const waits = waitingFor ? `, waits ${waitingText(waitingFor)}` : "";
+  return `${job} ${shown(input)} of ${at}${cause}: ${status} at attempt ${attempt}${why}${waits}`;
 }

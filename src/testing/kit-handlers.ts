@@ -1,12 +1,13 @@
-// What happens around the handlers of a test: every call is written down, handlers can be replaced,
-// and time stands still while one works, unless it says that it waits for time to pass.
+// Wraps the handlers of a test: it records every call, can replace handlers, and stops virtual time while a handler
+// works, unless the handler waits for time to pass. A suspended handler never ends; its suspension ends the call.
 
 import { AsyncLocalStorage } from "node:async_hooks";
 import type { Mode, RunId } from "../runs/rules/run.js";
+import { SuspendedError } from "../shared/errors.js";
 import type { RunContext } from "../worker/handler/context.js";
 import type { VirtualClock } from "./virtual-clock.js";
 
-/** One call of a handler: one attempt of one run. */
+/** One call of a handler: one execution of one run. */
 export type Call = {
   readonly job: string;
   readonly runId: RunId;
@@ -19,10 +20,11 @@ export type Call = {
   readonly startedAt: Date;
   /** Null while it runs. */
   readonly endedAt: Date | null;
-  readonly outcome: "running" | "returned" | "threw";
-  /** What it returned. */
+  /** Suspended: it waits durably, and begins again at the top in another call. */
+  readonly outcome: "running" | "returned" | "threw" | "suspended";
+  /** The return value. */
   readonly result: unknown;
-  /** What it threw. */
+  /** The thrown value. */
   readonly error: unknown;
 };
 
@@ -58,7 +60,7 @@ export class KitHandlers {
     this.#replaced.delete(job);
   }
 
-  /** The handler that an instance gets instead of this one. */
+  /** Returns the handler that an instance gets instead of this one. */
   around(job: string, handler: AnyHandler): AnyHandler {
     this.#declared.add(job);
     return (input, ctx) => this.#call(job, this.#replaced.get(job) ?? handler, input, ctx);
@@ -84,24 +86,32 @@ export class KitHandlers {
     this.calls.push(call);
     const hold = new Hold(this.#clock, () => `the handler of "${job}" (run ${runId})`);
     this.#working.add(hold);
-    try {
-      call.result = await this.#current.run(hold, () => handler(input, ctx));
-      call.outcome = "returned";
-      return call.result;
-    } catch (error) {
-      call.outcome = "threw";
-      call.error = error;
-      throw error;
-    } finally {
-      call.endedAt = new Date(this.#clock.wallMs());
+    const end = (how: Partial<Call>) => {
+      if (call.endedAt !== null) return;
+      Object.assign(call, how, { endedAt: new Date(this.#clock.wallMs()) });
       hold.end();
       this.#working.delete(hold);
-      // Until the next one begins no promise needs to know whose it is, which costs each of them time.
+      // Until the next handler begins, no promise needs its context, which costs time for each promise.
       if (this.#working.size === 0) this.#current.disable();
+    };
+    const { signal } = ctx;
+    const onAbort = () => {
+      if (signal.reason instanceof SuspendedError) end({ outcome: "suspended" });
+    };
+    signal.addEventListener("abort", onAbort, { once: true });
+    try {
+      const result = await this.#current.run(hold, () => handler(input, ctx));
+      end({ outcome: "returned", result });
+      return result;
+    } catch (error) {
+      end({ outcome: "threw", error });
+      throw error;
+    } finally {
+      signal.removeEventListener("abort", onAbort);
     }
   }
 
-  /** While this is pending, the handler that asks does not keep time from passing. */
+  /** While the promise is pending, the calling handler does not stop time. */
   async letTimePass<T>(promise: Promise<T>): Promise<T> {
     const hold = this.#current.getStore();
     hold?.loosen();
@@ -129,14 +139,14 @@ export class KitHandlers {
     });
   }
 
-  /** Nobody waits for these any more: their process is taken to be dead, or the test is over. */
+  /** Forgets the working handlers: their process counts as dead, or the test is over. */
   abandon(): void {
     for (const hold of this.#working) hold.end();
     this.#working.clear();
   }
 }
 
-/** Keeps time where it is while a handler works. */
+/** Stops virtual time while a handler works. */
 class Hold {
   readonly #clock: VirtualClock;
   readonly #what: () => string;

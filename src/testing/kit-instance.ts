@@ -1,5 +1,5 @@
-// The instances of a test: `Holdfast` itself, on one database in memory that outlives each of them,
-// with the test's clock, chance and ids. One can be cut off as a killed process would be.
+// Makes the instances of a test: the real `Holdfast`, on one database in memory that outlives each of them, with the
+// test's clock, random numbers and ids. An instance can be cut off like a killed process.
 
 import { Holdfast } from "../holdfast.js";
 import type { HoldfastOptions } from "../instance/config.js";
@@ -7,24 +7,35 @@ import type { JobOf } from "../runs/job.js";
 import { systemNetwork } from "../shared/adapters/network.js";
 import { durationMs } from "../shared/duration.js";
 import type { Network, Ports } from "../shared/ports.js";
-import type { SqliteHandle } from "../store/sqlite/connection.js";
+import type { InstanceAnnouncement } from "../store/instances.js";
+import type { SqliteHandle } from "../store/sqlite/handle.js";
 import { SqliteStore } from "../store/sqlite/store.js";
-import type { PollAnswer, Store } from "../store/store.js";
+import { NEVER_MS } from "../store/steps.js";
+import type { Store } from "../store/store.js";
+import type { PollParams, PollResult } from "../store/work.js";
 import type { Logger } from "../telemetry/log.js";
 import type { AnyHandler, KitHandlers } from "./kit-handlers.js";
 import { InstanceClock, SeededRandom, seededIds, type VirtualClock } from "./virtual-clock.js";
+import { wrapStore } from "./wrap-store.js";
 
-/** What a test keeps is kept, unless it asks for less. */
+/** A test keeps all runs and ticks, unless it sets a shorter retention. */
 const KEEP = "3650d";
 const POLL = "1s";
-/** How often an instance polls that has nothing to poll for. */
+/** How often an idle instance polls. */
 const IDLE_POLL = "1h";
 const MEMORY = "sqlite::memory:";
+/** A run with a gate waits for an earlier run of its schedule. */
+const ALL_ASLEEP = /* sql */ `
+select not exists (select 1 from holdfast_ready) and not exists (select 1 from holdfast_lease)
+  and not exists (select 1 from holdfast_wake) and not exists (select 1 from holdfast_signal where is_new)
+  and exists (select 1 from holdfast_waiting where asleep_at is not null)
+  and not exists (
+    select 1 from holdfast_waiting where gate is null and (asleep_at is null or wake_at < :never)) as is_so`;
 
-/** One instance and the way to end it without a goodbye. */
+/** One instance, and the function that kills it. */
 export type Member = { readonly holdfast: Holdfast; kill(): void };
 
-/** Options of an instance, but for its database, which is the test's. */
+/** Options of an instance, except its database, which belongs to the test. */
 export type TestHoldfastOptions = Omit<
   HoldfastOptions,
   "database" | "schema" | "migrate" | "synchronous"
@@ -44,7 +55,7 @@ type World = {
 export class KitDatabase {
   readonly #world: World;
   readonly #store: SqliteStore;
-  readonly #chance: SeededRandom;
+  readonly #random: SeededRandom;
   readonly #ports: Omit<Ports, "clock">;
   readonly #opened: Promise<void>;
   /** Runs of killed instances may still be leased to them. */
@@ -53,12 +64,12 @@ export class KitDatabase {
   constructor(world: World) {
     this.#world = world;
     const { clock, seed } = world;
-    this.#chance = new SeededRandom(seed);
-    this.#ports = { chance: this.#chance, ids: seededIds(clock, this.#chance) };
+    this.#random = new SeededRandom(seed);
+    this.#ports = { random: this.#random, ids: seededIds(clock, this.#random) };
     this.#store = new SqliteStore({
       source: { file: ":memory:" },
       clock,
-      chance: this.#chance,
+      random: this.#random,
       synchronous: "NORMAL",
       migrate: "auto",
       mayCreate: true,
@@ -79,14 +90,23 @@ export class KitDatabase {
     return this.#store.handle;
   }
 
-  /** Looks at the database; declares and executes nothing. */
+  /**
+   * Whether every live run sleeps without a deadline, or waits for such a run to end: no time that passes brings it on.
+   * Right after a signal or the end of a called run this is not so, because its run is yet to be woken.
+   */
+  get isAllAsleep(): boolean {
+    const found = this.#store.handle.prepare(ALL_ASLEEP).get({ never: NEVER_MS });
+    return (found as { readonly is_so: number }).is_so === 1;
+  }
+
+  /** Returns an instance that only reads the database. */
   reader(): Holdfast {
     const { clock, logger } = this.#world;
     const ports = { clock, ...this.#ports };
     return new Holdfast({ database: MEMORY, logger }, { ports, store: () => this.#view(0).store });
   }
 
-  /** A class whose instances live in this test; `onMade` hears of each. */
+  /** Returns a class whose instances run in this test, and calls `onMade` for each. */
   holdfastClass(onMade: (member: Member) => void): new (options?: HoldfastOptions) => Holdfast {
     const { clock: base, handlers, logger, options: general } = this.#world;
     const ports = this.#ports;
@@ -98,7 +118,7 @@ export class KitDatabase {
       constructor(options: HoldfastOptions = {}) {
         const clock = new InstanceClock(base);
         const view = newView(durationMs(general.poll ?? options.poll ?? POLL, "poll"));
-        // An application's own file or server is the one thing that a test must not touch.
+        // A test must never touch the application's own file or server.
         const { database: _, schema: __, ...own } = options;
         super(
           {
@@ -131,39 +151,32 @@ export class KitDatabase {
     };
   }
 
-  /** The one store as an instance sees it: its own to open and to close, and to lose. */
+  /** Returns the shared store as an instance sees it: the instance opens, closes and loses it by itself. */
   #view(pollMs: number): { readonly store: Store; cut(): void } {
     const target: Store = this.#store;
-    const methods = new Map<PropertyKey, unknown>();
     let isCut = false;
     const planned: Planned = { nextAt: null };
-    const own: Partial<Store> = {
+    const own: Readonly<Record<string, (params: never) => unknown>> = {
       open: () => this.#opened,
       close: () => Promise.resolve(),
-      announce: (params) => target.announce({ ...params, pollMs }),
-      poll: async (params) => {
+      "instances.announce": (params: InstanceAnnouncement) =>
+        target.instances.announce({ ...params, pollMs }),
+      "work.poll": async (params: PollParams) => {
         planned.nextAt = null;
-        return this.#wakeful(await target.poll(params), { pollMs, planned });
+        return this.#wakeful(await target.work.poll(params), { pollMs, planned });
       },
-      writeSchedules: (params) => {
+      "schedules.write": (params: Parameters<Store["schedules"]["write"]>[0]) => {
         for (const { progress } of params.changes)
           planned.nextAt = Math.min(planned.nextAt ?? Infinity, progress.nextAt ?? Infinity);
-        return target.writeSchedules(params);
+        return target.schedules.write(params);
       },
     };
-    const wrap = (name: PropertyKey): unknown => {
-      const member: unknown = Reflect.get(name in own ? own : target, name);
-      if (typeof member !== "function") return member;
+    const store = wrapStore(target, (verb, call) => {
+      const replaced = own[verb];
       return (...args: unknown[]) => {
         if (isCut) return new Promise(() => undefined);
-        return Reflect.apply(member, target, args);
+        return replaced ? replaced(args[0] as never) : call(...args);
       };
-    };
-    const store = new Proxy(target, {
-      get(_, name) {
-        if (!methods.has(name)) methods.set(name, wrap(name));
-        return methods.get(name);
-      },
     });
     const cut = () => {
       isCut = true;
@@ -172,16 +185,17 @@ export class KitDatabase {
   }
 
   /**
-   * Leaves out the polls that cannot find anything, which are most of a year: the next one comes at
-   * once where runs were due, as more may be; after `pollMs` while anything runs or waits for
-   * another; else when a tick or a run becomes due, those included that this poll's pass plans.
+   * Skips the polls that cannot find anything, which are most polls of a year. The next poll comes at
+   * once if runs were due, because there may be more; after `pollMs` while anything runs or waits for
+   * another run; otherwise when a tick or a run becomes due, including those that the pass of this poll plans.
    */
   async #wakeful(
-    answer: PollAnswer,
+    answer: PollResult,
     { pollMs, planned }: { readonly pollMs: number; readonly planned: Planned },
-  ): Promise<PollAnswer> {
+  ): Promise<PollResult> {
     const { now, nextWakeAt, hasDueSchedule } = answer;
     const isActive =
+      answer.hasWakes ||
       answer.hasDue ||
       answer.hasReady ||
       answer.hasLimited ||
@@ -192,7 +206,7 @@ export class KitDatabase {
       nextWakeAt ?? Infinity,
       now + (isActive ? 1 : isBusy ? pollMs : Infinity),
     );
-    // Read after the pass, so that it knows what the pass has written.
+    // A getter, because the loop reads it after the pass has written its changes.
     return Object.defineProperty({ ...answer }, "nextWakeAt", {
       get: () => {
         const { nextAt } = planned;
@@ -203,18 +217,16 @@ export class KitDatabase {
     });
   }
 
-  /** Whether a handler is at work, or was when its instance was killed. */
+  /** Whether a handler works, or worked when its instance was killed. */
   async #isBusy(): Promise<boolean> {
     if (this.#world.handlers.isAnyAtWork) return true;
     if (!this.#hasOrphans) return false;
-    this.#hasOrphans = (await this.#store.runs({ status: "running", limit: 1 })).length > 0;
+    this.#hasOrphans = (await this.#store.runs.list({ status: "running", limit: 1 })).length > 0;
     return this.#hasOrphans;
   }
 }
 
-// The network of a test: the real one, with real servers. While a request is on its way time stands still,
-// as it does while a handler works: a service on this machine takes no time.
-
+/** Returns the real network, but stops virtual time during a request: a service on this machine takes no time. */
 function heldNetwork(clock: VirtualClock): Network {
   const held = async <T>(what: string, work: () => Promise<T>): Promise<T> => {
     const release = clock.hold(() => what);

@@ -153,6 +153,119 @@ describe("time", () => {
   });
 });
 
+describe("durable waits", () => {
+  /** A person approves the order; without one it is refused after a day, unless it is to wait for ever. */
+  function orders(holdfast: Holdfast) {
+    const effects: string[] = [];
+    const bill = holdfast.job("bill", { run: (order: string) => `bill of ${order}` });
+    const order = holdfast.job("order", {
+      async run({ id, timeout }: { id: string; timeout?: string }, ctx) {
+        await ctx.step("reserve", () => void effects.push(`reserve ${id}`));
+        await ctx.sleep("3d");
+        const approved = await ctx.waitFor("approved", {
+          key: id,
+          ...(timeout === undefined ? {} : { timeout: timeout as "1d" }),
+        });
+        if (approved === null) return "refused";
+        return ctx.call(bill, `${id} by ${(approved.value as { by: string }).by}`);
+      },
+    });
+    return { order, effects };
+  }
+
+  test("sleeps pass in virtual time, and a step is done once although its handler begins again", async () => {
+    const kit = await newKit({ setup: orders });
+    await kit.start();
+    const { id } = await kit.app.order.enqueue({ id: "7", timeout: "1d" });
+    const from = kit.now().getTime();
+    expect(await kit.untilIdle({ within: "7d" })).toEqual({ waiting: [] });
+    expect((kit.now().getTime() - from) / 86_400_000).toBeCloseTo(4, 3);
+    expect(await kit.holdfast.runs.get(id)).toMatchObject({ status: "completed", attempt: 1 });
+    expect((await kit.holdfast.runs.get(id))?.result).toBe("refused");
+    expect(kit.app.effects).toEqual(["reserve 7"]);
+    expect(kit.calls("order").map(({ outcome }) => outcome)).toEqual([
+      ...["suspended", "suspended", "returned"],
+    ]);
+  });
+
+  test("untilIdle stops at waits that only a signal ends, and names those runs", async () => {
+    const kit = await newKit({ setup: orders });
+    await kit.start();
+    const { id } = await kit.app.order.enqueue({ id: "8" });
+    await kit.app.order.enqueue({ id: "9", timeout: "1h" });
+    const { waiting } = await kit.untilIdle({ within: "7d" });
+    expect(waiting).toMatchObject([
+      { id, job: "order", waitingFor: { reason: "signal", signal: "approved", key: "8" } },
+    ]);
+    expect(await kit.signal("approved", { key: "8", value: { by: "Ada" } })).toEqual({
+      repeated: false,
+    });
+    expect(await kit.untilIdle()).toEqual({ waiting: [] });
+    expect((await kit.holdfast.runs.get(id))?.result).toBe("bill of 8 by Ada");
+    expect(kit.app.effects).toEqual(["reserve 8", "reserve 9"]);
+  });
+
+  test("a run that waits for a called run which waits for a signal is named with it", async () => {
+    const kit = await newKit({
+      setup(holdfast) {
+        const ask = holdfast.job("ask", { run: (_: null, ctx) => ctx.waitFor("answer") });
+        return holdfast.job("caller", { run: (_: null, ctx) => ctx.call(ask, null) });
+      },
+    });
+    await kit.start();
+    await kit.app.enqueue(null);
+    const { waiting } = await kit.untilIdle();
+    expect(waiting.map(({ job, waitingFor }) => [job, waitingFor?.reason])).toEqual([
+      ["caller", "run"],
+      ["ask", "signal"],
+    ]);
+    await kit.signal("answer", { key: waiting[1]?.id as string, value: 42 });
+    expect(await kit.untilIdle()).toEqual({ waiting: [] });
+    await kit.assertNoFailures();
+  });
+
+  test("a signal reaches a run that waits, and one that comes to wait later", async () => {
+    const kit = await newKit({
+      setup: (holdfast) =>
+        holdfast.job("ask", {
+          run: async (key: string, ctx) =>
+            (await ctx.waitFor("answer", { key, since: "any" }))?.value,
+        }),
+    });
+    await kit.start();
+    const early = await kit.app.enqueue("a");
+    await kit.advance("1s");
+    await kit.signal("answer", { key: "a", value: 1 });
+    await kit.advance("1s");
+    const late = await kit.app.enqueue("a");
+    await kit.advance("1s");
+    for (const { id } of [early, late])
+      expect(await kit.holdfast.runs.get(id)).toMatchObject({ status: "completed", result: 1 });
+    expect(await kit.signal("answer", { key: "a", value: 1 })).toEqual({ repeated: true });
+  });
+
+  test("a sleeping run outlives a killed process, and wakes in time", async () => {
+    const kit = await newKit({ setup: orders });
+    await kit.start();
+    const { id } = await kit.app.order.enqueue({ id: "7", timeout: "1d" });
+    await kit.advance("1h");
+    await kit.restart({ isKilled: true, downFor: "1d" });
+    await kit.untilIdle({ within: "7d" });
+    expect((await kit.holdfast.runs.get(id))?.result).toBe("refused");
+    expect(kit.app.effects).toEqual([]);
+    expect(kit.calls("order")).toHaveLength(3);
+  });
+
+  test("a wait that outlasts the limit is named with its reason", async () => {
+    const kit = await newKit({ setup: orders });
+    await kit.start();
+    await kit.app.order.enqueue({ id: "7" });
+    await expect(kit.untilIdle({ within: "1d" })).rejects.toThrow(
+      /order .*waits in a sleep,.* until/,
+    );
+  });
+});
+
 describe("handlers", () => {
   test("time stands still while a handler does real work", async () => {
     const kit = await newKit({

@@ -1,12 +1,13 @@
-// `createTestHoldfast`: the real `Holdfast` on a database in memory, whose time is the test's. Nothing
-// is mocked: ticks, claims, leases and retries go through the same code and the same SQL as always.
+// Provides `createTestHoldfast`: the real `Holdfast` on a database in memory, in the time of the test. Nothing is
+// mocked: ticks, claims, leases and retries use the same code and the same SQL as in production.
 
 import type { Holdfast } from "../holdfast.js";
 import type { HoldfastOptions, StartOptions } from "../instance/config.js";
 import type { Job } from "../runs/job.js";
 import type { RunId } from "../runs/rules/run.js";
 import type { RunListOptions } from "../runs/runs.js";
-import type { Run } from "../runs/view.js";
+import type { SignalOptions, SignalSent } from "../runs/signals.js";
+import type { Run, RunDetails } from "../runs/view.js";
 import type { Explanation } from "../schedules/explainer.js";
 import type { TickListOptions } from "../schedules/options.js";
 import type { Tick } from "../schedules/view.js";
@@ -14,7 +15,7 @@ import { type Duration, durationMs, formatDuration } from "../shared/duration.js
 import { ConfigurationError, ScheduleNotFoundError } from "../shared/errors.js";
 import { readInstant } from "../shared/instant.js";
 import { refuseUnknownMembers, suggest } from "../shared/suggest.js";
-import type { SqliteHandle } from "../store/sqlite/connection.js";
+import type { SqliteHandle } from "../store/sqlite/handle.js";
 import type { Logger } from "../telemetry/log.js";
 import type { RunContext } from "../worker/handler/context.js";
 import type { StopReport } from "../worker/worker.js";
@@ -34,20 +35,26 @@ export type TestOptions<App = undefined> = {
   readonly seed?: number | undefined;
   /** How much real time a handler may take before the test gives up. @default "3s" */
   readonly patience?: Duration | undefined;
-  /** Told of every new time before anything happens at it: for the clock of a test framework. */
+  /** Called with every new time before anything happens at it, for the clock of a test framework. */
   readonly onTime?: ((now: Date) => void) | undefined;
 };
 
 export type RestartOptions = {
-  /** How long nobody is there. @default 0 */
+  /** How long no instance runs. @default 0 */
   readonly downFor?: Duration | undefined;
-  /** True: as a killed process; what it was doing is neither ended nor handed back. @default false */
+  /** True: ends like a killed process; its runs are neither ended nor handed back. @default false */
   readonly isKilled?: boolean | undefined;
+};
+
+/** How `untilIdle` has ended. */
+export type Idle = {
+  /** Live runs that only a signal brings on: `waitingFor` of each says which. Empty if all runs have ended. */
+  readonly waiting: readonly RunDetails[];
 };
 
 export type RunFilter = Omit<RunListOptions, "limit" | "cursor">;
 
-/** A line of the log: warnings, errors, and whatever handlers say through `ctx.log`. */
+/** A line of the log: warnings, errors, and the lines of handlers from `ctx.log`. */
 export type LogLine = {
   readonly level: "debug" | "info" | "warn" | "error";
   readonly message: string;
@@ -72,11 +79,11 @@ export async function createTestHoldfast<App = undefined>(
 }
 
 export class TestKit<App = undefined> {
-  /** What handlers, jobs and schedules say that somebody should see. */
+  /** Warnings and errors of the library, and the lines of handlers. */
   readonly log: LogLine[] = [];
   /**
-   * The class for an application that makes its own instance: put it in the place of `Holdfast`, and
-   * what the application makes lives in this test, whatever database it names.
+   * The class for an application that makes its own instance: use it instead of `Holdfast`, and the
+   * instances of the application run in this test, whatever database they name.
    */
   readonly Holdfast: new (
     options?: HoldfastOptions,
@@ -129,14 +136,14 @@ export class TestKit<App = undefined> {
   }
 
   /**
-   * The handle of the test's database, for the application's own tables: what it writes in a
-   * transaction there, and what it enqueues with `{ tx: kit.database }`, is one.
+   * The handle of the test's database, for the application's own tables: its writes in a transaction
+   * there and its `enqueue` with `{ tx: kit.database }` commit together.
    */
   get database(): SqliteHandle {
     return this.#database.handle;
   }
 
-  /** What `setup` returned. */
+  /** The result of `setup`. */
   get app(): App {
     return this.#app as App;
   }
@@ -148,7 +155,7 @@ export class TestKit<App = undefined> {
     return new Date(this.#clock.wallMs());
   }
 
-  /** Lets this much time pass: all that falls due happens, in its order. */
+  /** Lets this much time pass: everything that becomes due happens, in its order. */
   advance(duration: Duration): Promise<void> {
     const ms = durationMs(duration, "advance()");
     return this.#move(() => this.#clock.advance(ms));
@@ -167,31 +174,39 @@ export class TestKit<App = undefined> {
     return this.#move(() => this.#clock.until(promise, { withinMs }));
   }
 
-  /** Lets time pass until no run waits or runs: retries and delays included. */
-  untilIdle({ within = WITHIN }: { within?: Duration } = {}): Promise<void> {
+  /**
+   * Lets time pass until no run waits or runs: retries, delays and durable sleeps included. It stops where only a signal
+   * brings on what is left, and returns those runs; a signal's timeout is waited for.
+   */
+  untilIdle({ within = WITHIN }: { within?: Duration } = {}): Promise<Idle> {
     const withinMs = durationMs(within, "untilIdle().within");
     return this.#move(async () => {
       const deadline = this.#clock.wallMs() + withinMs;
       await this.#clock.rest();
       while (await this.#isBusy()) {
         if (await this.#clock.step(deadline)) continue;
-        const live = (await this.runs()).filter((run) => run.finishedAt === null);
         throw new Error(
-          `Not idle after ${formatDuration(withinMs)} of virtual time:\n${listed(live.map(inWords))}`,
+          `Not idle after ${formatDuration(withinMs)} of virtual time:\n${listed((await this.#live()).map(inWords))}`,
         );
       }
+      return { waiting: await this.#live() };
     });
   }
 
-  /** Waits for time to pass, which a handler may do as well; rejects when the signal aborts. */
+  /** Sends a signal, as `holdfast.signal` does: runs that wait for it go on as soon as time passes. */
+  signal(name: string, options: SignalOptions): Promise<SignalSent> {
+    return this.holdfast.signal(name, options);
+  }
+
+  /** Waits for virtual time to pass, also in a handler; rejects when the signal aborts. */
   readonly sleep = (duration: Duration, signal?: AbortSignal): Promise<void> =>
     this.#handlers.sleep(durationMs(duration, "sleep()"), signal);
 
-  /** For a handler that waits for something that only time brings: it no longer holds time up. */
+  /** For a handler that waits for virtual time: while the promise is pending, the handler does not stop time. */
   readonly letTimePass = <T>(promise: Promise<T>): Promise<T> =>
     this.#handlers.letTimePass(promise);
 
-  /** A handler that never ends by itself, and obeys its signal: for time-outs and for killing. */
+  /** A handler that never ends by itself, but obeys its signal: for tests of timeouts and kills. */
   readonly hang = (_input: unknown, ctx: RunContext): Promise<never> => {
     const { signal } = ctx;
     const aborted = new Promise<never>((_, reject) => {
@@ -203,14 +218,14 @@ export class TestKit<App = undefined> {
 
   // ── life ───────────────────────────────────────────────────────────────────────────────────────
 
-  /** Starts the instance, and lets happen what is due now. */
+  /** Starts the instance, and executes everything that is due now. */
   async start(options: StartOptions = {}): Promise<void> {
     this.#startOptions = { worker: true, scheduler: true, ...options };
     await this.holdfast.start(this.#startOptions);
     await this.#move(() => this.#clock.rest());
   }
 
-  /** Stops every instance in good order. What they stored can still be looked at. */
+  /** Stops every instance gracefully. Their data can still be read. */
   async stop(): Promise<StopReport> {
     const stops = this.#members.map(({ holdfast }) => holdfast.stop());
     const reports = await this.#move(() => this.#clock.until(Promise.all(stops)));
@@ -224,7 +239,7 @@ export class TestKit<App = undefined> {
     return report;
   }
 
-  /** Ends the instance, leaves nobody there for a while, and starts a new one with the same `setup`. */
+  /** Ends the instance, lets `downFor` pass without one, and starts a new one with the same `setup`. */
   async restart({ downFor = 0, isKilled = false }: RestartOptions = {}): Promise<void> {
     if (!this.#setup)
       throw wrong("restart()", "needs the option `setup`, which declares the jobs again");
@@ -235,7 +250,7 @@ export class TestKit<App = undefined> {
     await this.start(this.#startOptions);
   }
 
-  /** Stops what runs and forgets the database. Call it at the end of a test. */
+  /** Stops all instances and forgets the database. Call it at the end of a test. */
   async close(): Promise<void> {
     try {
       if (!this.#isStuck && !this.#isMoving) await this.stop();
@@ -248,14 +263,14 @@ export class TestKit<App = undefined> {
 
   // ── handlers ───────────────────────────────────────────────────────────────────────────────────
 
-  /** Every call of a handler so far, in order; of one job, or of all. */
+  /** Returns every call of a handler so far, in order, for one job or for all. */
   calls(job?: Named): readonly Call[] {
     if (job === undefined) return [...this.#handlers.calls];
     const name = this.#known(job);
     return this.#handlers.calls.filter((call) => call.job === name);
   }
 
-  /** From its next call on, the job has this handler; its options stay. */
+  /** Gives the job this handler from its next call on; its options stay. */
   replace<Input, Result>(
     job: string | Job<Input, Result>,
     handler: (input: Input, ctx: RunContext) => unknown,
@@ -263,14 +278,14 @@ export class TestKit<App = undefined> {
     this.#handlers.replace(this.#known(job), handler as AnyHandler);
   }
 
-  /** The job has its own handler again. */
+  /** Gives the job its own handler again. */
   restore(job: Named): void {
     this.#handlers.restore(this.#known(job));
   }
 
-  // ── what there is ──────────────────────────────────────────────────────────────────────────────
+  // ── reads ──────────────────────────────────────────────────────────────────────────────────────
 
-  /** All runs that match, the oldest first. */
+  /** Returns all runs that match, oldest first. */
   async runs(filter: RunFilter = {}): Promise<readonly Run[]> {
     const found: Run[] = [];
     let cursor: string | null = null;
@@ -286,13 +301,13 @@ export class TestKit<App = undefined> {
     return found.reverse();
   }
 
-  /** The inputs with which a job was enqueued, in order. */
+  /** Returns the inputs with which a job was enqueued, in order. */
   async enqueued<Input = unknown>(job: string | Job<Input>): Promise<readonly Input[]> {
     const runs = await this.runs({ job: this.#name(job), mode: "enqueued" });
     return runs.map(({ input }) => input as Input);
   }
 
-  /** The ledger of a schedule, the oldest tick first: what became of each, and why. */
+  /** Returns the ledger of a schedule, oldest tick first: the outcome of each tick, and its reason. */
   async ticks(
     schedule: string,
     filter: Omit<TickListOptions, "limit" | "cursor"> = {},
@@ -311,7 +326,7 @@ export class TestKit<App = undefined> {
     return found.reverse();
   }
 
-  /** When the handler was first called for each scheduled run of a schedule, in order. */
+  /** Returns the time of the first handler call for each scheduled run of a schedule, in order. */
   async ranAt(schedule: string): Promise<readonly Date[]> {
     if (!(await this.#reader.schedules.get(schedule))) throw new ScheduleNotFoundError(schedule);
     const runs = await this.runs({ schedule, mode: "scheduled" });
@@ -322,14 +337,14 @@ export class TestKit<App = undefined> {
     return begun;
   }
 
-  /** Why there was a run at an instant, or why not. */
+  /** Explains why there was a run at an instant, or why not. */
   explain(schedule: string, at: Date | string): Promise<Explanation> {
     return this.#reader.schedules.explain(schedule, at);
   }
 
   // ── assertions ─────────────────────────────────────────────────────────────────────────────────
 
-  /** Some run of the job was enqueued whose input has at least these members; or just so many. */
+  /** Asserts that the job was enqueued with an input that has at least these members, once or more, or `times` times. */
   async assertEnqueued(
     job: Named,
     input?: unknown,
@@ -350,7 +365,7 @@ export class TestKit<App = undefined> {
     });
   }
 
-  /** The schedule's runs began at these instants, and at no others. */
+  /** Asserts that the runs of the schedule began at these instants, and at no others. */
   async assertRanAt(schedule: string, instants: readonly (Date | string)[]): Promise<void> {
     const expected = instants.map((each) => iso(instantMs(each, "assertRanAt()")));
     const actual = (await this.ranAt(schedule)).map((each) => iso(each.getTime()));
@@ -373,7 +388,7 @@ export class TestKit<App = undefined> {
     });
   }
 
-  /** No run has failed; attempts that failed and were tried again do not matter. */
+  /** Asserts that no run has failed; failed attempts that were retried do not matter. */
   async assertNoFailures(): Promise<void> {
     const failed = await this.runs({ status: "failed" });
     if (failed.length === 0) return;
@@ -400,6 +415,7 @@ export class TestKit<App = undefined> {
   }
 
   async #isBusy(): Promise<boolean> {
+    if (this.#database.isAllAsleep) return false;
     for (const status of ["pending", "running"] as const) {
       const { runs } = await this.#reader.runs.list({ status, limit: 1 });
       if (runs.length > 0) return true;
@@ -407,7 +423,16 @@ export class TestKit<App = undefined> {
     return false;
   }
 
-  /** One at a time: who moves time while it moves would not know what time it is. */
+  /** Returns runs that have not ended, each with its reason, oldest first. */
+  async #live(): Promise<readonly RunDetails[]> {
+    const live: Run[] = [];
+    for (const status of ["pending", "running"] as const)
+      live.push(...(await this.runs({ status })));
+    const read = await Promise.all(live.map(({ id }) => this.#reader.runs.get(id)));
+    return read.filter((run) => run !== null);
+  }
+
+  /** Only one call moves time at once: a second one would not know what time it is. */
   async #move<T>(work: () => Promise<T>): Promise<T> {
     if (this.#isMoving)
       throw new Error(
@@ -454,7 +479,7 @@ export class TestKit<App = undefined> {
       info: at("info"),
       warn: at("warn"),
       error: at("error"),
-      // What the library itself says below a warning would only fill the memory.
+      // Lines of the library below a warning would only fill the memory.
       isLevelEnabled: (level) => level === "warn" || level === "error",
     };
   }

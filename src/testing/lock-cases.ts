@@ -1,8 +1,8 @@
-// What every lock provider must do, case by case, for any test framework: each case has a name and a
-// function that rejects if the provider is wrong. A provider is right when all of them pass on it.
+// Lists the cases that every lock provider must pass, for any test framework: each case has a name and a function that
+// rejects if the provider is wrong.
 
 import { deepStrictEqual, ok, strictEqual } from "node:assert/strict";
-import type { LockProvider } from "../locks/provider.js";
+import type { LockProvider } from "../locks/rules/lock.js";
 import { type LockAnswer, type LockRequest, WAITER_VOID_MS } from "../locks/rules/lock.js";
 import { systemClock } from "../shared/adapters/clock.js";
 import { delay } from "../shared/ports.js";
@@ -24,7 +24,7 @@ const PAST_LEASE_MS = LEASE_MS + 50;
 type Granted = LockAnswer & { readonly isGranted: true };
 type Case = (scene: Scene) => Promise<void>;
 
-/** The definition of a lock provider. */
+/** Returns the cases. A provider is correct when all of them pass. */
 export function lockProviderCases(params: LockProviderCasesParams): readonly LockProviderCase[] {
   const { pass = (ms: number) => delay(systemClock, ms) } = params;
   return Object.entries(CASES).map(([name, play]) => ({

@@ -43,7 +43,7 @@ test("timers come out by time and then by the order in which they were set", () 
   );
 });
 
-test("timers that are set and taken back again and again do not pile up", () => {
+test("timers that are set and cancelled again and again do not pile up", () => {
   const heap = new TimerHeap();
   let fired = 0;
   heap.add(1_000, () => {

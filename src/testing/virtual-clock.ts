@@ -1,19 +1,18 @@
-// A clock that stands still until a test moves it. Timers fire in the order of their times, one by
-// one; between two of them everything that is under way comes to rest first: promises, callbacks set
-// for "soon", and whatever real work somebody holds the time for. Chance and ids follow a seed, so
-// the same test is the same sequence of events every time.
+// Provides a clock that stands still until a test moves it. Timers fire one by one in the order of their times; between
+// two of them all work under way finishes first: promises, callbacks set with `soon`, and real work for which time is
+// held. Random numbers and ids follow a seed, so the same test gives the same sequence of events every time.
 
 import { afterPromises, afterRealMs, nextTurn } from "../shared/adapters/event-loop.js";
 import { UuidV7Source } from "../shared/id.js";
 import type { Clock, Ids, Random, Timer } from "../shared/ports.js";
 
 const START_AT = Date.UTC(2026, 0, 15, 12);
-/** The two clocks of a real machine never agree either. */
+/** The two clocks differ, as on a real machine. */
 const BOOTED_BEFORE_MS = 12_345;
-/** Promises have all run after one turn of the event loop; what a socket brings may take some more. */
+/** All promises have run after one turn of the event loop; data from a socket may take some more. */
 const QUIET_TURNS = 1;
 const QUIET_TURNS_AFTER_IO = 3;
-/** Who needs no turn gets one all the same after this many steps: sockets are waiting elsewhere. */
+/** The event loop gets a turn after this many steps in any case, because sockets may wait for one. */
 const STEPS_PER_TURN = 64;
 /** How long a database may take in real time before a test gives up on it. */
 const REST_TIMEOUT_MS = 20_000;
@@ -25,9 +24,9 @@ export type VirtualClockParams = {
   readonly patienceMs?: number;
   /** Timers take whole milliseconds, at least one, as in Node. @default false */
   readonly isWhole?: boolean;
-  /** All real work is held for, so that what needs only promises takes no turn. @default false */
+  /** Time is held for all real work, so that a step that needs only promises takes no turn. @default false */
   readonly isSwift?: boolean;
-  /** Told of every new time before anything happens at it. */
+  /** Called with every new time before anything happens at it. */
   readonly onTime?: (nowMs: number) => void;
 };
 
@@ -42,7 +41,7 @@ export class VirtualClock implements Clock {
   #now: number;
   /** Callbacks for the next turn, in their order. */
   readonly #soon: (() => void)[] = [];
-  /** Real work that time waits for, by what it is. */
+  /** Real work that time waits for, with its description. */
   readonly #held = new Map<symbol, () => string>();
   readonly #onReleased: (() => void)[] = [];
 
@@ -56,7 +55,7 @@ export class VirtualClock implements Clock {
     this.#onTime = onTime;
   }
 
-  /** Whole milliseconds, as of a real clock; timers fire in between as well. */
+  /** Returns whole milliseconds, like a real clock; timers also fire in between. */
   wallMs(): number {
     return Math.floor(this.#now);
   }
@@ -70,13 +69,13 @@ export class VirtualClock implements Clock {
     return this.#timers.add(this.#now + waitMs, callback);
   }
 
-  /** In the next turn of the event loop, unless the rest of a swift clock has come to it before. */
+  /** Calls back in the next turn of the event loop, or earlier if `rest` of a swift clock reaches it. */
   soon(callback: () => void): void {
     this.#soon.push(callback);
     nextTurn(() => this.#soon.shift()?.());
   }
 
-  /** Time stands still until this has been answered. */
+  /** Stops time until the statement has ended. */
   async io<T>(statement: Promise<T>): Promise<T> {
     const release = this.hold(A_STATEMENT);
     try {
@@ -86,7 +85,7 @@ export class VirtualClock implements Clock {
     }
   }
 
-  /** Time stands still until what this returns is called; `what` says so if that never happens. */
+  /** Stops time until the returned function is called; `what` names the work if that never happens. */
   hold(what: () => string): () => void {
     const key = Symbol("held");
     this.#held.set(key, what);
@@ -96,7 +95,7 @@ export class VirtualClock implements Clock {
     };
   }
 
-  /** Lets everything happen that needs no time. */
+  /** Lets all work finish that needs no virtual time. */
   async rest(): Promise<void> {
     while (this.#isSwift && this.#stepsSinceTurn < STEPS_PER_TURN) {
       this.#stepsSinceTurn += 1;
@@ -118,7 +117,7 @@ export class VirtualClock implements Clock {
     }
   }
 
-  /** Asleep, not in a circle: the database needs the processor more. */
+  /** Sleeps instead of polling, because the database needs the processor more. */
   #released(): Promise<void> {
     return new Promise((resolve, reject) => {
       const giveUp = () => {
@@ -140,7 +139,7 @@ export class VirtualClock implements Clock {
     this.#moveTo(until);
   }
 
-  /** Moves time until the promise settles; one that never does fails the test. */
+  /** Moves time until the promise settles; throws if it does not settle in time. */
   async until<T>(promise: Promise<T>, { withinMs = 600_000 } = {}): Promise<T> {
     let isSettled = false;
     const settled = promise.finally(() => {
@@ -174,7 +173,7 @@ export class VirtualClock implements Clock {
 
 const A_STATEMENT = () => "a statement of the database";
 
-/** Real work that time was held for did not end. */
+/** Real work for which time was held did not end. */
 export class HeldTooLongError extends Error {
   constructor(
     readonly held: readonly string[],
@@ -184,7 +183,7 @@ export class HeldTooLongError extends Error {
   }
 }
 
-/** The clock of one instance, which can be stopped as SIGSTOP stops a process. */
+/** The clock of one instance, which can be stopped like a process by SIGSTOP. */
 export class InstanceClock implements Clock {
   readonly #base: VirtualClock;
   readonly #set = new Set<Timer>();
@@ -227,7 +226,7 @@ export class InstanceClock implements Clock {
     this.#base.soon(() => this.#run(callback));
   }
 
-  /** For handlers: their time stands still with their instance. */
+  /** For handlers: their time stops with their instance. */
   sleep(delayMs: number): Promise<void> {
     return new Promise((resolve) => this.timer(delayMs, resolve));
   }
@@ -236,7 +235,7 @@ export class InstanceClock implements Clock {
     this.#isPaused = true;
   }
 
-  /** What fell due meanwhile happens now, in its order. */
+  /** Runs the callbacks that became due meanwhile, in their order. */
   resume(): void {
     this.#isPaused = false;
     for (const callback of this.#held.splice(0)) callback();
@@ -248,7 +247,7 @@ export class InstanceClock implements Clock {
   }
 }
 
-/** A sequence of numbers in [0, 1) that depends on nothing but its seed. */
+/** A sequence of numbers in [0, 1) that depends only on its seed. */
 export class SeededRandom implements Random {
   #state: number;
 
@@ -264,16 +263,15 @@ export class SeededRandom implements Random {
   }
 }
 
-export function seededIds(clock: Clock, chance: Random): Ids {
+export function seededIds(clock: Clock, random: Random): Ids {
   const fill = (bytes: Uint8Array) => {
-    for (let at = 0; at < bytes.length; at += 1) bytes[at] = Math.floor(chance.next() * 256);
+    for (let at = 0; at < bytes.length; at += 1) bytes[at] = Math.floor(random.next() * 256);
   };
   const source = new UuidV7Source(() => clock.wallMs(), fill);
   return { run: () => source.next(), unique: () => source.next() };
 }
 
-// The timers of a virtual clock: the soonest first, and of two at one time the one that was set first.
-// A binary heap: a year of a schedule sets and takes back millions of them.
+// ── the timers: soonest first, and at the same time in the order in which they were set ──────────
 
 export type Scheduled = {
   readonly at: number;
@@ -282,9 +280,10 @@ export type Scheduled = {
   isCancelled: boolean;
 };
 
-/** Cancelled timers stay until they come up, or until there are this many more than live ones. */
+/** Cancelled timers stay in the heap until they are due, or until there are this many more than live ones. */
 const CANCELLED_MAX = 64;
 
+/** A binary heap, because a year of a schedule sets and cancels millions of timers. */
 export class TimerHeap {
   #heap: Scheduled[] = [];
   #order = 0;
@@ -309,7 +308,7 @@ export class TimerHeap {
         this.#cancelled -= 1;
         continue;
       }
-      // Cancelling what has fired must not be counted.
+      // Cancelling a fired timer must not count.
       first.isCancelled = true;
       return first;
     }

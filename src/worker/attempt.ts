@@ -1,120 +1,105 @@
-// Executes one attempt for a worker: calls the hooks, the middleware and the handler inside a trace span, watches the
-// timeout, and turns every outcome into a report. Progress and log lines are stored before the end is
-// reported. It never settles a run: completer.ts does. Runs without hooks or tracing do not pay for them.
+// Runs one attempt for the executor: calls the hooks, the middleware and the handler inside a trace span, watches the
+// timeout, and turns every outcome into a report. It never settles a run: executor.ts does. Runs without hooks or
+// tracing do not pay for them.
 
 import type { JobDefinition } from "../runs/rules/job.js";
 import { ABORT_GRACE_MS, type Ending } from "../runs/rules/run.js";
 import type { LogsPolicy } from "../runs/rules/run-logs.js";
 import {
   CancelledError,
-  type LeaseLostError,
+  PermanentError,
   RetryLater,
   ShutdownError,
   TimeoutError,
 } from "../shared/errors.js";
-import { describeFailure, OWN_FOLDER } from "../shared/failure.js";
+import { describeFailure, OWN_FOLDER, type StoredError } from "../shared/failure.js";
 import { encodeResult } from "../shared/json.js";
 import type { Clock, Timer } from "../shared/ports.js";
 import { validateInput } from "../shared/schema.js";
-import type { Claim, ClaimedRun } from "../store/store.js";
+import type { Claim, ClaimedRun } from "../store/claims.js";
 import type { Emit } from "../telemetry/log.js";
 import type { TraceSpan, Tracing } from "../telemetry/tracing.js";
-import type { CommitPhase } from "./attempt-view.js";
+import type { AttemptBook, CommitPhase, StopReason } from "./attempt-view.js";
+import { factsOf, type LetGo, type Report, transitionOf } from "./completer.js";
 import { type ContextServices, RunContext } from "./handler/context.js";
 import type { HandlerServices } from "./handler/services.js";
 import { callHooks, type Hook, type HookChain, isBare, throughMiddleware } from "./hooks.js";
 import { classifyFailure } from "./rules/classify.js";
-import { factsOf, type Report, transitionOf } from "./settlement.js";
 
-export type AttemptRunnerParams = {
-  readonly clock: Clock;
+/** The parts of a worker that an attempt uses; one object for all runs. */
+export type AttemptTools = {
   readonly emit: Emit;
   readonly tracing: Tracing | null;
   readonly services: HandlerServices;
-  /** Whether the attempt still has its slot: neither lost nor abandoned. */
-  readonly isOurs: (attempt: ActiveAttempt) => boolean;
-  readonly onEnded: (attempt: ActiveAttempt, report: Report | LetGo) => void;
+  /** False for an attempt that was lost or abandoned: it no longer has its slot. */
+  readonly slots: { isRunning(attempt: ActiveAttempt): boolean };
+  readonly wallMs: () => number;
 };
 
-export class AttemptRunner {
-  readonly #params: AttemptRunnerParams;
-  readonly #wallMs: () => number;
+/** Runs the handler of an attempt, with everything around it. Never rejects. */
+export function runAttempt(attempt: ActiveAttempt, tools: AttemptTools): Promise<Report | LetGo> {
+  const { tracing, services, wallMs } = tools;
+  if (tracing) return withSpan(attempt, tools, tracing);
+  if (isBare(attempt.job.hookChain)) return attempt.perform(services.forContext, wallMs);
+  return withHooks(attempt, tools);
+}
 
-  constructor(params: AttemptRunnerParams) {
-    this.#params = params;
-    this.#wallMs = () => params.clock.wallMs();
-  }
+function withSpan(
+  attempt: ActiveAttempt,
+  tools: AttemptTools,
+  tracing: Tracing,
+): Promise<Report | LetGo> {
+  const { run, claim, claimedMs, startedMs } = attempt;
+  const span = tracing.attempt({
+    run: run.id,
+    job: claim.job,
+    queue: claim.queue,
+    mode: run.mode,
+    attempt: claim.attempt,
+    trace: run.trace,
+    claimedAt: tools.wallMs() - (startedMs - claimedMs),
+  });
+  attempt.span = span;
+  return span.within(() => withHooks(attempt, tools));
+}
 
-  begin(attempt: ActiveAttempt): void {
-    const { tracing } = this.#params;
-    if (tracing) this.#trace(attempt, tracing);
-    else if (isBare(attempt.job.hookChain)) void this.#perform(attempt);
-    else void this.#withHooks(attempt);
-  }
+/** Runs the attempt between its hooks. The run is held while they run. */
+async function withHooks(attempt: ActiveAttempt, tools: AttemptTools): Promise<Report | LetGo> {
+  const { services, slots, wallMs } = tools;
+  await callHooksOf(attempt, tools, "onStart", []);
+  const report = await attempt.perform(services.forContext, wallMs);
+  // A lost attempt neither succeeded nor failed, as far as this instance knows.
+  if (!("letGo" in report) && slots.isRunning(attempt)) await callEndHooks(attempt, tools, report);
+  return report;
+}
 
-  #trace(attempt: ActiveAttempt, tracing: Tracing): void {
-    const { run, claim, claimedMs, startedMs } = attempt;
-    const span = tracing.attempt({
-      run: run.id,
-      job: claim.job,
-      queue: claim.queue,
-      mode: run.mode,
-      attempt: claim.attempt,
-      trace: run.trace,
-      claimedAt: this.#wallMs() - (startedMs - claimedMs),
-    });
-    attempt.span = span;
-    void span.within(() => this.#withHooks(attempt));
-  }
+function callEndHooks(
+  attempt: ActiveAttempt,
+  tools: AttemptTools,
+  { ending, value }: Report,
+): Promise<void> | undefined {
+  const { kind } = ending;
+  if (kind === "completed") return callHooksOf(attempt, tools, "onSuccess", [value]);
+  if (kind !== "failed" && kind !== "timeout") return undefined;
+  const willRetry = transitionOf(attempt, ending, () => 0).to === "pending";
+  return callHooksOf(attempt, tools, "onFailure", [value, { willRetry }]);
+}
 
-  #perform(attempt: ActiveAttempt): Promise<void> {
-    const { services, onEnded } = this.#params;
-    return attempt
-      .perform(services.forContext, this.#wallMs)
-      .then((report) =>
-        attempt.hasReported ? this.#end(attempt, report) : onEnded(attempt, report),
-      );
-  }
-
-  /** Runs the attempt between its hooks. The run is held while they run. */
-  async #withHooks(attempt: ActiveAttempt): Promise<void> {
-    const { services, isOurs } = this.#params;
-    await this.#callHooks(attempt, "onStart", []);
-    const report = await attempt.perform(services.forContext, this.#wallMs);
-    // A lost attempt neither succeeded nor failed, as far as this instance knows.
-    if (!isOurs(attempt)) return;
-    if (!("letGo" in report)) await this.#callEndHooks(attempt, report);
-    await this.#end(attempt, report);
-  }
-
-  async #callEndHooks(attempt: ActiveAttempt, report: Report): Promise<void> {
-    const { kind } = report.ending;
-    if (kind === "completed") await this.#callHooks(attempt, "onSuccess", [report.value]);
-    if (kind === "failed" || kind === "timeout") {
-      const willRetry = transitionOf(attempt, report.ending, () => 0).to === "pending";
-      await this.#callHooks(attempt, "onFailure", [report.value, { willRetry }]);
-    }
-  }
-
-  #callHooks(attempt: ActiveAttempt, hook: Hook, args: readonly unknown[]): Promise<void> {
-    const { services, emit } = this.#params;
-    return callHooks({
-      hookChain: attempt.job.hookChain,
-      hook,
-      args: [attempt.context(services.forContext), ...args] as never,
-      onFailed: (error) => {
-        const facts = { ...factsOf(attempt), hook, error: describeFailure(error) };
-        emit("hook.failed", facts, error);
-      },
-    });
-  }
-
-  /** Stores progress and log lines first, while the attempt still has its fence. */
-  async #end(attempt: ActiveAttempt, report: Report | LetGo): Promise<void> {
-    const { services, onEnded } = this.#params;
-    if (attempt.hasReported) await services.reportsStored(attempt);
-    onEnded(attempt, report);
-  }
+function callHooksOf(
+  attempt: ActiveAttempt,
+  { services, emit }: AttemptTools,
+  hook: Hook,
+  args: readonly unknown[],
+): Promise<void> {
+  return callHooks({
+    hookChain: attempt.job.hookChain,
+    hook,
+    args: [attempt.context(services.forContext), ...args] as never,
+    onFailed: (error) => {
+      const facts = { ...factsOf(attempt), hook, error: describeFailure(error) };
+      emit("hook.failed", facts, error);
+    },
+  });
 }
 
 // ── one attempt ────────────────────────────────────────────────────────────────────────────────────
@@ -129,15 +114,7 @@ export type RunnableJob = JobDefinition & { readonly hookChain: HookChain } & (
     | { readonly dispatch: Dispatch }
   );
 
-/** A remote service has the run, or may have it: this instance neither settles it nor renews its lease. */
-export type LetGo = {
-  readonly letGo: "accepted" | "unknown";
-  readonly reason: string;
-};
-
 const COMPLETED: Ending = { kind: "completed" };
-
-export type StopReason = LeaseLostError | CancelledError | TimeoutError | ShutdownError;
 
 export class ActiveAttempt {
   readonly claim: Claim;
@@ -152,6 +129,10 @@ export class ActiveAttempt {
   commitPhase: CommitPhase = "none";
   committing: Promise<unknown> | null = null;
   hasReported = false;
+  openCalls = 0;
+  hasReturned = false;
+  suspension: "none" | "suspending" = "none";
+  book: AttemptBook | null = null;
   /** Null if runs are not traced. */
   span: TraceSpan | null = null;
   #context: RunContext | null = null;
@@ -216,14 +197,16 @@ export class ActiveAttempt {
         middleware.length === 0
           ? await this.#handle(ctx)
           : await throughMiddleware(middleware, ctx, () => this.#handle(ctx));
+      this.hasReturned = true;
       // A commit that the handler did not await still decides how the run ends.
       if (this.#isCommitting) await this.committing;
       return (
         this.#outcome ?? { ending: COMPLETED, result: encodeResult(value), error: null, value }
       );
     } catch (thrown) {
+      this.hasReturned = true;
       if (this.#isCommitting) await this.committing?.catch(() => undefined);
-      return this.#outcome ?? { ...this.#failed(thrown, wallMs), value: thrown };
+      return this.#outcome ?? { ...this.#failed(thrown, services, wallMs), value: thrown };
     }
   }
 
@@ -268,12 +251,35 @@ export class ActiveAttempt {
     return job.schema ? validateInput(job.schema, current, `input of job "${job.name}"`) : current;
   }
 
-  #failed(thrown: unknown, wallMs: () => number): Report {
+  /**
+   * A handler that outlives the budget of a pass is handed back once; the second time the run fails, because the next
+   * pass would end the same way. An attempt that began late in its pass, or has done an item, is handed back again.
+   */
+  #handedBack(
+    { budgetMs }: ShutdownError,
+    { nowMs, hasDoneItems }: ContextServices,
+    error: StoredError,
+  ): Report {
+    const isHopeless =
+      budgetMs !== null &&
+      this.run.refunds > 0 &&
+      nowMs() - this.startedMs >= budgetMs / 2 &&
+      !hasDoneItems(this);
+    if (!isHopeless) return { ending: { kind: "handed_back" }, result: null, error };
+    return {
+      ending: { kind: "failed", isTransient: false },
+      result: null,
+      error: describeFailure(new TimeoutError(budgetMs, "budget")),
+    };
+  }
+
+  #failed(thrown: unknown, services: ContextServices, wallMs: () => number): Report {
     const error = describeFailure(thrown, OWN_FOLDER);
     if (this.isCancelRequested) return { ending: { kind: "cancelled" }, result: null, error };
     if (this.#stopReason instanceof ShutdownError)
-      return { ending: { kind: "handed_back" }, result: null, error };
-    if (this.#stopReason instanceof TimeoutError) {
+      return this.#handedBack(this.#stopReason, services, error);
+    // A handler that knows that another try is in vain says so, also at its timeout.
+    if (this.#stopReason instanceof TimeoutError && !(thrown instanceof PermanentError)) {
       return {
         ending: { kind: "timeout" },
         result: null,
@@ -290,6 +296,7 @@ export class ActiveAttempt {
         kind: "failed",
         isTransient,
         ...(Number.isFinite(retryAfterMs) ? { retryAfterMs: Number(retryAfterMs) } : {}),
+        ...(this.job.policy.retry.honoursRetryAfterBeyondMax ? { isBeyondMax: true } : {}),
       },
       result: null,
       error,
@@ -329,22 +336,26 @@ export function overTime(timeoutMs: number): Report {
 // Aborts attempts at their timeout. One timer serves the earliest deadline, because a timer for every run would
 // cost more than a short run. A handler that ignores its signal gets 5 s more.
 
+type DeadlinesParams = {
+  readonly clock: Clock;
+  readonly slots: { running(): Iterable<ActiveAttempt> };
+  readonly executor: {
+    /** The handler still runs after its timeout and its grace. */
+    overdue(attempt: ActiveAttempt): void;
+  };
+};
+
 export class Deadlines {
   readonly #clock: Clock;
-  readonly #running: () => Iterable<ActiveAttempt>;
-  readonly #onOverdue: (attempt: ActiveAttempt) => void;
+  readonly #slots: DeadlinesParams["slots"];
+  readonly #executor: DeadlinesParams["executor"];
   readonly #graces = new Set<Timer>();
   #next: { readonly atMs: number; readonly timer: Timer } | null = null;
 
-  constructor(params: {
-    readonly clock: Clock;
-    readonly running: () => Iterable<ActiveAttempt>;
-    /** Called when a handler still runs after its timeout and its grace. */
-    readonly onOverdue: (attempt: ActiveAttempt) => void;
-  }) {
+  constructor(params: DeadlinesParams) {
     this.#clock = params.clock;
-    this.#running = params.running;
-    this.#onOverdue = params.onOverdue;
+    this.#slots = params.slots;
+    this.#executor = params.executor;
   }
 
   watch(attempt: ActiveAttempt): void {
@@ -363,7 +374,7 @@ export class Deadlines {
   #enforce(): void {
     this.#next = null;
     const nowMs = this.#clock.monotonicMs();
-    for (const attempt of this.#running()) {
+    for (const attempt of this.#slots.running()) {
       if (nowMs < deadlineMs(attempt)) this.watch(attempt);
       else if (!attempt.stopReason) this.#end(attempt);
     }
@@ -373,7 +384,7 @@ export class Deadlines {
     attempt.abort(new TimeoutError(attempt.claim.policy.timeoutMs));
     const timer = this.#clock.timer(ABORT_GRACE_MS, () => {
       this.#graces.delete(timer);
-      this.#onOverdue(attempt);
+      this.#executor.overdue(attempt);
     });
     this.#graces.add(timer);
   }

@@ -2,7 +2,7 @@
 
 import { expect, test } from "vitest";
 import { defineJob } from "../runs/rules/job.js";
-import type { Claim } from "../store/store.js";
+import type { Claim } from "../store/claims.js";
 import type { RunnableJob } from "./attempt.js";
 import {
   ClaimBudget,
@@ -11,14 +11,14 @@ import {
   NO_CLAIM_REQUEST,
 } from "./claim-planner.js";
 
+const NO_SUSPECT = { isOn: false, isSuspectsTurn: true };
 const JOBS = new Map([["study", defineJob("study", {}) as RunnableJob]]);
 
 function claimPlanner(params: Partial<ClaimPlannerParams> = {}) {
   const made = new ClaimPlanner({
     concurrency: 4,
     jobs: JOBS,
-    slots: { count: 0, bufferedCount: 0, hasRoom: true },
-    quarantine: { isOn: false, isSuspectsTurn: true },
+    slots: { count: 0, bufferedCount: 0, hasRoom: true, quarantine: NO_SUSPECT },
     ...params,
   });
   made.open();
@@ -41,10 +41,10 @@ test("a claim that brought less than it requested is the last, unless a wake-up 
   planner.mayHaveWork();
   const first = planner.nextRequest();
   planner.mayHaveWork();
-  planner.answered(first, claims(1));
+  planner.claimed(first, claims(1));
   const second = planner.nextRequest();
   expect(second.limit).toBe(4);
-  planner.answered(second, claims(1));
+  planner.claimed(second, claims(1));
   expect(planner.nextRequest().limit).toBe(0);
 });
 
@@ -54,7 +54,7 @@ test("a claim in flight counts as held until its answer arrives", () => {
   const request = planner.nextRequest();
   planner.sent(request);
   expect(planner.nextRequest().limit).toBe(0);
-  planner.returned(request);
+  planner.ended(request);
   expect(planner.nextRequest().limit).toBe(4);
 });
 
@@ -67,7 +67,7 @@ test("workers that share a claim budget never request more than is left of it", 
 });
 
 test("a suspect is claimed alone, and only when no claimed run waits for a slot", () => {
-  const slots = { count: 1, bufferedCount: 1, hasRoom: true };
+  const slots = { count: 1, bufferedCount: 1, hasRoom: true, quarantine: NO_SUSPECT };
   const planner = claimPlanner({ slots });
   planner.hasSuspect();
   expect(planner.nextRequest()).toMatchObject({ limit: 0, wantsSuspect: false });

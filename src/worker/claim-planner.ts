@@ -2,11 +2,10 @@
 // included. It remembers the wake-ups since the last claim, and requests nothing without one. It never sends a claim:
 // exchange.ts does.
 
-import { countOf } from "../store/record.js";
-import type { Claim, ExchangeParams } from "../store/store.js";
+import { type Claim, countOf, type ExchangeParams } from "../store/claims.js";
 import type { RunnableJob } from "./attempt.js";
 import { isLimited } from "./rules/limits.js";
-import type { Quarantine, Slots } from "./slots.js";
+import type { Slots } from "./slots.js";
 
 export type ClaimPlannerParams = {
   readonly concurrency: number;
@@ -16,8 +15,9 @@ export type ClaimPlannerParams = {
   readonly claimBudget?: ClaimBudget;
   /** How many runs it may hold now, in addition to the limit of its slots. @default no limit */
   readonly room?: () => number;
-  readonly slots: Pick<Slots, "count" | "bufferedCount" | "hasRoom">;
-  readonly quarantine: Pick<Quarantine, "isOn" | "isSuspectsTurn">;
+  readonly slots: Pick<Slots, "count" | "bufferedCount" | "hasRoom"> & {
+    readonly quarantine: Pick<Slots["quarantine"], "isOn" | "isSuspectsTurn">;
+  };
 };
 
 /** One claim to send. */
@@ -75,12 +75,12 @@ export class ClaimPlanner {
   mayHaveWork(): void {
     this.#hints += 1;
     this.#mayHaveWork = true;
-    this.#limited.mayBe();
+    this.#limited.mayHaveWork();
   }
 
   /** A limit may let another run start. */
   mayHaveLimited(): void {
-    this.#limited.is();
+    this.#limited.mayStart();
     this.mayHaveWork();
   }
 
@@ -119,7 +119,7 @@ export class ClaimPlanner {
 
   wanted(): number {
     if (!this.#mayClaim() || !this.#mayHaveWork) return 0;
-    if (this.#isSuspectsTurn() || this.#params.quarantine.isOn) return 0;
+    if (this.#isSuspectsTurn() || this.#params.slots.quarantine.isOn) return 0;
     const have = this.#params.slots.count + this.#inFlight;
     const wanted = this.#prefetch.wanted({ have, slow: this.#slowCount });
     return Math.max(0, Math.min(wanted, this.#left()));
@@ -143,7 +143,7 @@ export class ClaimPlanner {
   }
 
   #isSuspectsTurn(): boolean {
-    const { quarantine } = this.#params;
+    const { quarantine } = this.#params.slots;
     return this.#mayHaveSuspect && (!this.#mayHaveWork || quarantine.isSuspectsTurn);
   }
 
@@ -161,13 +161,13 @@ export class ClaimPlanner {
     return this.#limited.take(limit, wantsSuspect);
   }
 
-  /** The request is no longer in flight; `got` counts the runs that it returned. */
-  returned({ limit }: ClaimRequest): void {
+  /** The request is no longer in flight; `charge` counts the runs that it returned. */
+  ended({ limit }: ClaimRequest): void {
     this.#addInFlight(-limit);
   }
 
-  /** Notes every run that a request returned. */
-  answered(request: ClaimRequest, claims: readonly Claim[]): void {
+  /** Learns from the runs that a request returned whether more are likely, and how large they are. */
+  claimed(request: ClaimRequest, claims: readonly Claim[]): void {
     const count = countOf(claims);
     this.#prefetch.claimed(claims);
     if (request.wantsSuspect) {
@@ -178,12 +178,12 @@ export class ClaimPlanner {
     // Unless a wake-up arrived while the claim was in flight: the claim may have come too early for it.
     if (count < request.limit && this.#hints === request.hints) {
       this.#mayHaveWork = false;
-      this.#limited.wasEnough();
+      this.#limited.exhausted();
     }
   }
 
   /** Charges the runs of a claim to the budget. */
-  got(claim: Claim): void {
+  charge(claim: Claim): void {
     this.#params.claimBudget?.take(claim.runs.length);
   }
 
@@ -267,13 +267,13 @@ class LimitedTurn {
   }
 
   /** There may be a run to claim; it may be under a limit if a job here has one. */
-  mayBe(): void {
+  mayHaveWork(): void {
     if (this.#mayHave) return;
     for (const { limits } of this.#jobs.values()) if (isLimited(limits)) this.#mayHave = true;
   }
 
   /** A limit may let a run start, also of a job whose code has no limit any more. */
-  is(): void {
+  mayStart(): void {
     this.#mayHave = true;
   }
 
@@ -286,7 +286,7 @@ class LimitedTurn {
   }
 
   /** The last claim was not full: no limit lets more runs start for now. */
-  wasEnough(): void {
+  exhausted(): void {
     this.#mayHave = false;
   }
 }

@@ -5,15 +5,13 @@
 
 import { SettlementRefusedError } from "../shared/errors.js";
 import { describeFailure } from "../shared/failure.js";
-import type { Moment } from "../shared/moment.js";
-import { momentOf, type Ports } from "../shared/ports.js";
+import { type Clock, delay, type Moment, momentOf, type Ports } from "../shared/ports.js";
 import { isUnavailable } from "../shared/retry-while-unavailable.js";
-import { countOf } from "../store/record.js";
-import type { Claim, ExchangeAnswer, Settlement, Store } from "../store/store.js";
+import { type Claim, countOf, type ExchangeResult, type Settlement } from "../store/claims.js";
+import type { Store } from "../store/store.js";
 import type { Emit } from "../telemetry/log.js";
 import type { Meter } from "../telemetry/meters.js";
 import type { RunnableJob } from "./attempt.js";
-import type { Backoff } from "./backoff.js";
 import { type ClaimPlanner, type ClaimRequest, NO_CLAIM_REQUEST } from "./claim-planner.js";
 import type { Leases } from "./leases.js";
 
@@ -41,17 +39,35 @@ export type WorkerExchangeParams = {
   readonly backoff: Backoff;
   /** Aborts when the worker is closed: nothing is sent after it. */
   readonly over: AbortSignal;
-  /** Called with claimed runs. Leases count from `sentAt`, timeouts from `claimedMs`. */
-  readonly onClaims: (claims: readonly Claim[], since: ClaimedSince) => void;
-  /** Called when the database has stored these settlements. */
-  readonly onSettled: (settlements: readonly Settlement[]) => void;
-  /** Called when a batch has ended and its `then` run is ready. */
-  readonly onContinued: () => void;
-  /** Called with the time until a limit lets the next run start. */
-  readonly onLimitedIn: (delayMs: number) => void;
-  /** Called when an exchange has ended, or a claim was read back. */
-  readonly onOver: () => void;
+  readonly receiver: ExchangeReceiver;
+  readonly signals: Pick<WorkerSignals, "continued" | "postponed">;
+  /** Called when an exchange has ended, or a claim was read back: another one may be wanted. */
+  readonly schedule: () => void;
 };
+
+/** Takes the results of exchanges, inside the worker. */
+export interface ExchangeReceiver {
+  /** Leases count from `sentAt`, timeouts from `claimedMs`. */
+  claimed(claims: readonly Claim[], since: ClaimedSince): void;
+  /** The database has stored these settlements. */
+  settled(settlements: readonly Settlement[]): void;
+}
+
+/** The signals that the workers of an instance send to its other parts, and to one another. */
+export interface WorkerSignals {
+  /** A worker holds new leases to renew. */
+  claimed(): void;
+  /** The database has stored settlements. */
+  settled(settlements: readonly Settlement[]): void;
+  /** A run becomes due, or a limit lets the next run start, after this delay. */
+  postponed(delayMs: number): void;
+  /** A batch has ended and its `then` run is ready; any worker of the instance may execute it. */
+  continued(): void;
+  /** A worker stops renewing a lease that is still valid. */
+  letGo(): void;
+  /** A worker with a claim budget holds nothing, and claims nothing until the next wake-up. */
+  drained(): void;
+}
 
 export type ClaimedSince = { readonly sentAt: Moment; readonly claimedMs: number };
 
@@ -82,7 +98,7 @@ export class Exchange {
 
   async send(): Promise<void> {
     const { store, ports, holder, queues, jobs, isApart } = this.#params;
-    const { claimPlanner, settlementBuffer, backoff, leases } = this.#params;
+    const { claimPlanner, settlementBuffer, backoff, leases, signals } = this.#params;
     const wanted = claimPlanner.nextRequest();
     const settlements = settlementBuffer.take({ hasClaim: wanted.limit > 0 });
     // A settlement that may be refused again would make the claim fail too.
@@ -91,27 +107,27 @@ export class Exchange {
     const token = ports.ids.unique();
     this.#count += 1;
     const limited = claimPlanner.sent(request);
-    const whole = leases.asWhole(settlements);
+    const wholeLease = leases.asWhole(settlements);
     try {
       const names = [...jobs.keys()];
-      const answer = await store.exchange({
+      const result = await store.claims.exchange({
         holder,
         token,
-        settlements: whole ?? settlements,
-        isWholeLease: whole !== null,
+        settlements: wholeLease ?? settlements,
+        isWholeLease: wholeLease !== null,
         limit: request.limit,
         wantsSuspect: request.wantsSuspect,
         queues,
         jobs: names,
-        chance: ports.chance.next(),
+        random: ports.random.next(),
         apart: isApart ? names : [],
         ...limited,
       });
-      claimPlanner.returned(request);
+      claimPlanner.ended(request);
       backoff.recovered("exchange");
-      this.#settled(settlements, answer);
-      if (request.limit > 0) this.#claimed(request, answer.claims, sentAt);
-      if (answer.limitedInMs != null) this.#params.onLimitedIn(Math.max(1, answer.limitedInMs));
+      this.#settled(settlements, result);
+      if (request.limit > 0) this.#claimed(request, result.claims, sentAt);
+      if (result.limitedInMs != null) signals.postponed(Math.max(1, result.limitedInMs));
     } catch (error) {
       if (isUnavailable(error)) settlementBuffer.putBack(settlements);
       else this.#refused(settlements, error);
@@ -119,22 +135,22 @@ export class Exchange {
       if (request.limit > 0) void this.#readBack({ token, request, claimedMs: sentAt.monotonicMs });
     } finally {
       this.#count -= 1;
-      this.#params.onOver();
+      this.#params.schedule();
     }
   }
 
-  #settled(settlements: readonly Settlement[], { stale, hasContinued }: ExchangeAnswer): void {
+  #settled(settlements: readonly Settlement[], { stale, hasContinued }: ExchangeResult): void {
     const { store, emit, settlementBuffer, leases } = this.#params;
     for (const { id, fence } of stale) emit("run.stale", { run: id, fence });
     if (hasContinued) {
-      this.#params.onContinued();
+      this.#params.signals.continued();
       store.wake();
     }
     if (settlements.length === 0) return;
     settlementBuffer.taken(settlements);
     // Released only now: the run was held while its settlement was in flight.
     for (const { fence } of settlements) leases.letGo(fence);
-    this.#params.onSettled(settlements);
+    this.#params.receiver.settled(settlements);
   }
 
   #refused(settlements: readonly Settlement[], error: unknown): void {
@@ -148,10 +164,10 @@ export class Exchange {
   }
 
   #claimed(request: ClaimRequest, claims: readonly Claim[], sentAt: Moment): void {
-    const { claimPlanner, meter, onClaims } = this.#params;
+    const { claimPlanner, meter, receiver } = this.#params;
     meter.claimed(countOf(claims));
-    claimPlanner.answered(request, claims);
-    onClaims(claims, { sentAt, claimedMs: sentAt.monotonicMs });
+    claimPlanner.claimed(request, claims);
+    receiver.claimed(claims, { sentAt, claimedMs: sentAt.monotonicMs });
   }
 
   /**
@@ -163,22 +179,75 @@ export class Exchange {
     readonly request: ClaimRequest;
     readonly claimedMs: number;
   }): Promise<void> {
-    const { store, ports, holder, claimPlanner, leases, backoff, over, onClaims } = this.#params;
+    const { store, ports, holder, claimPlanner, leases, backoff, over, receiver } = this.#params;
     const { token, request, claimedMs } = lost;
     for (let isKnown = false; !isKnown && !over.aborted; ) {
       try {
         // The lease counts from this request: the answer returns the time that is left of it.
         const sentAt = momentOf(ports.clock);
-        const claims = await store.claimsByToken({ holder, token });
+        const claims = await store.claims.byToken({ holder, token });
         const fresh = claims.filter(({ fence }) => !leases.has(fence));
-        onClaims(fresh, { sentAt, claimedMs });
+        receiver.claimed(fresh, { sentAt, claimedMs });
         isKnown = true;
       } catch (error) {
         await backoff.failed("read back a claim", error);
       }
     }
-    claimPlanner.returned(request);
-    this.#params.onOver();
+    claimPlanner.ended(request);
+    this.#params.schedule();
+  }
+}
+
+// ── backoff ──────────────────────────────────────────────────────────────────────────────────────
+// Pauses the requests of a worker to a failing database: 100 ms after the first failure, twice as long after each
+// further one, at most 5 s. Emits every failure, and the recovery.
+
+const BACKOFF_FIRST_MS = 100;
+const BACKOFF_MAX_MS = 5_000;
+
+export class Backoff {
+  readonly #clock: Clock;
+  readonly #emit: Emit;
+  readonly #over: AbortSignal;
+  #failures = 0;
+  #isOn = false;
+
+  constructor(params: {
+    readonly clock: Clock;
+    readonly emit: Emit;
+    /** Aborts when the worker is closed: the wait then ends early. */
+    readonly over: AbortSignal;
+  }) {
+    this.#clock = params.clock;
+    this.#emit = params.emit;
+    this.#over = params.over;
+  }
+
+  /** Whether requests are paused now. */
+  get isOn(): boolean {
+    return this.#isOn;
+  }
+
+  /** How often the database has failed in a row. */
+  get failures(): number {
+    return this.#failures;
+  }
+
+  async failed(what: string, error: unknown): Promise<void> {
+    this.#failures += 1;
+    const retryInMs = Math.min(
+      BACKOFF_MAX_MS,
+      BACKOFF_FIRST_MS * 2 ** Math.min(this.#failures - 1, 10),
+    );
+    this.#isOn = true;
+    this.#emit("store.failed", { what, error: describeFailure(error), retryInMs }, error);
+    await delay(this.#clock, retryInMs, this.#over);
+    this.#isOn = false;
+  }
+
+  recovered(what: string): void {
+    if (this.#failures > 0) this.#emit("store.recovered", { what });
+    this.#failures = 0;
   }
 }
 

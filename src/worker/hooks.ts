@@ -12,13 +12,13 @@ import {
 import { ConfigurationError, LeaseLostError, type Problem } from "../shared/errors.js";
 import { describeFailure, type StoredError } from "../shared/failure.js";
 import { gather } from "../shared/problems.js";
-import type { Claim, ClaimedRun } from "../store/store.js";
+import type { Claim, ClaimedRun } from "../store/claims.js";
 import type { Emit, Logger } from "../telemetry/log.js";
 import type { AttemptView } from "./attempt-view.js";
+import { factsOf } from "./completer.js";
 import { type ContextServices, RunContext } from "./handler/context.js";
-import { factsOf } from "./settlement.js";
 
-/** Runs the handler by calling `next` once; what it returns is the result, what it throws the error. */
+/** Runs the handler by calling `next` once. Its value is the result of the attempt, its error the error. */
 export type Middleware = (run: RunContext, next: () => Promise<unknown>) => unknown;
 
 export type AroundOptions = {
@@ -28,15 +28,15 @@ export type AroundOptions = {
   readonly onStart?: ((run: RunContext) => unknown) | undefined;
   /** Called when the handler has succeeded, before that is stored. */
   readonly onSuccess?: ((run: RunContext, result: unknown) => unknown) | undefined;
-  /** Called when the attempt has failed or its time was over, before that is stored. */
+  /** Called when the attempt has failed or timed out, before that is stored. */
   readonly onFailure?:
     | ((run: RunContext, error: unknown, facts: { readonly willRetry: boolean }) => unknown)
     | undefined;
-  /** Around the handler, the first one outermost; its error is the attempt's error. */
+  /** Called around the handler, the first one outermost; its error is the attempt's error. */
   readonly middleware?: Middleware | readonly Middleware[] | undefined;
 };
 
-export const AROUND_OPTIONS = ["logs", "onStart", "onSuccess", "onFailure", "middleware"] as const;
+export const HOOK_OPTIONS = ["logs", "onStart", "onSuccess", "onFailure", "middleware"] as const;
 const HOOKS = ["onStart", "onSuccess", "onFailure"] as const;
 export type Hook = (typeof HOOKS)[number];
 
@@ -141,8 +141,8 @@ export function readHooks(
 }
 
 // ── hooks of runs that ended remotely ──────────────────────────────────────────────────────────────
-// A remote worker or the callback of a dispatched run has ended the run. Its hooks are called in the process that received the
-// end, after it is stored. No lease is held any more.
+// A remote worker or the callback of a dispatched run has ended the run. The process that received the end calls the
+// hooks after it is stored. No lease is held any more.
 
 export type EndedRemotely = {
   readonly claim: Claim;
@@ -208,6 +208,11 @@ function contextOf(
     startedMs: 0,
     commitPhase: "done",
     committing: null,
+    openCalls: 0,
+    hasReturned: true,
+    suspension: "none",
+    book: null,
+    abort: () => undefined,
   };
   const services = {
     log: logger,

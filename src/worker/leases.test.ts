@@ -1,7 +1,7 @@
 // Checks which settlements count as all the runs of a lease, and in which order they are sent.
 
 import { expect, test } from "vitest";
-import type { Claim, Settlement } from "../store/store.js";
+import type { Claim, Settlement } from "../store/claims.js";
 import { Leases } from "./leases.js";
 
 const NOW = { wallMs: 0, monotonicMs: 0 };

@@ -1,8 +1,9 @@
 // Tracks the leases that a worker holds: which fences to renew, how long each may be trusted, and when the last
 // run of a lease is gone. It never trusts a lease for longer than the database granted.
 
-import type { Moment } from "../shared/moment.js";
-import type { Claim, RenewAnswer, Settlement } from "../store/store.js";
+import type { Moment } from "../shared/ports.js";
+import type { Claim, Settlement } from "../store/claims.js";
+import type { RenewResult } from "../store/leases.js";
 import { isTrusted } from "./rules/lease.js";
 
 /** `open` counts the runs of a lease that this worker still holds. */
@@ -15,7 +16,7 @@ type Lease = {
 };
 
 /** The result of a renewal that was sent at `sentAt` for the fences `asked`. */
-export type Renewed = RenewAnswer & {
+export type Renewed = RenewResult & {
   readonly sentAt: Moment;
   readonly asked: readonly number[];
 };

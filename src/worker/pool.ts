@@ -2,16 +2,14 @@
 // of its own, so that a slow target takes no slot from another worker. They share the polls, the heartbeat and the name of
 // the instance.
 
-import { CANCEL_GRACE_MS, type RunId } from "../runs/rules/run.js";
+import type { RunId } from "../runs/rules/run.js";
 import type { Ports } from "../shared/ports.js";
 import type { Renewed } from "./leases.js";
-import type { StopReport, Worker } from "./worker.js";
+import type { StopOptions, StopReport, Worker } from "./worker.js";
 
 export class Workers {
   readonly #workers: readonly Worker[];
   readonly #ports: Ports;
-  /** When the request to cancel a run was first seen, runs of remote workers included. */
-  readonly #cancelSeenMs = new Map<RunId, number>();
 
   constructor(workers: readonly Worker[], ports: Ports) {
     this.#workers = workers;
@@ -21,7 +19,7 @@ export class Workers {
   /** Starts with a random worker, so that none starves when they share a claim budget. */
   start(): void {
     const { length } = this.#workers;
-    const first = length > 1 ? Math.floor(this.#ports.chance.next() * length) : 0;
+    const first = length > 1 ? Math.floor(this.#ports.random.next() * length) : 0;
     const order = [...this.#workers.slice(first), ...this.#workers.slice(0, first)];
     for (const worker of order) worker.start();
   }
@@ -63,20 +61,9 @@ export class Workers {
     for (const worker of this.#workers) worker.renewed(renewed);
   }
 
-  /** Aborts these runs. Returns whether one of them still runs 30 s after its cancel was first seen. */
-  cancelRequested(ids: readonly RunId[]): boolean {
+  /** Aborts these runs, or settles them as cancelled if they have not started. */
+  cancelRequested(ids: readonly RunId[]): void {
     for (const worker of this.#workers) worker.cancelRequested(ids);
-    const requested = new Set(ids);
-    for (const id of this.#cancelSeenMs.keys())
-      if (!requested.has(id)) this.#cancelSeenMs.delete(id);
-    const nowMs = this.#ports.clock.monotonicMs();
-    let isOverdue = false;
-    for (const id of requested) {
-      const seenMs = this.#cancelSeenMs.get(id) ?? nowMs;
-      this.#cancelSeenMs.set(id, seenMs);
-      if (nowMs - seenMs > CANCEL_GRACE_MS) isOverdue = true;
-    }
-    return isOverdue;
   }
 
   relieve(): void {
@@ -87,7 +74,7 @@ export class Workers {
     for (const worker of this.#workers) worker.abandon();
   }
 
-  async stop(options: { readonly graceMs: number }): Promise<StopReport> {
+  async stop(options: StopOptions): Promise<StopReport> {
     const reports = await Promise.all(this.#workers.map((worker) => worker.stop(options)));
     const sum = (member: keyof StopReport) =>
       reports.reduce((total, report) => total + report[member], 0);

@@ -1,11 +1,11 @@
-// Tracks where each held run of a worker is: in the buffer, with its start being recorded, or running in its
-// slot. It also keeps suspects apart from other runs. It never decides the outcome of a run: worker.ts does.
+// Tracks where each held run of a worker is: in the buffer, with its start being recorded, or running in its slot.
+// It also decides whether a run may start now: suspects run alone, and runs under a rate start within it. It never
+// starts a run and never decides an outcome: executor.ts does.
 
 import type { RunId } from "../runs/rules/run.js";
 import type { Clock, Timer } from "../shared/ports.js";
-import type { Grant, Store } from "../store/store.js";
 import type { ActiveAttempt } from "./attempt.js";
-import type { Backoff } from "./backoff.js";
+import { limitKeyOf, WHOLE_JOB } from "./rules/limits.js";
 
 /** A run that waited this long in the buffer is handed back: another instance may have a free slot. */
 const STALE_MS = 2_000;
@@ -13,27 +13,33 @@ const STALE_MS = 2_000;
 export type SlotsParams = {
   readonly clock: Clock;
   readonly concurrency: number;
-  readonly quarantine: Pick<Quarantine, "isOn">;
-  readonly startRecorder: Pick<StartRecorder, "count" | "queued">;
+  /** Called when a run may start now that could not before: a suspect is over, or a deferred run's time has come. */
+  readonly onAdmissible: () => void;
 };
 
 export class Slots {
+  readonly quarantine: Quarantine;
   readonly #clock: Clock;
   readonly #concurrency: number;
-  readonly #quarantine: SlotsParams["quarantine"];
-  readonly #startRecorder: SlotsParams["startRecorder"];
+  readonly #onAdmissible: () => void;
   readonly #running = new Map<RunId, ActiveAttempt>();
   readonly #buffer = new Fifo<ActiveAttempt>();
   /** Claimed, but their rate limit does not let them start yet. */
   #deferred: ActiveAttempt[] = [];
+  /** The timer that puts deferred runs back into the buffer. */
+  #restore: { readonly atMs: number; readonly timer: Timer } | null = null;
+  /** Their start has to be recorded, and has not been sent. */
+  #unrecorded: ActiveAttempt[] = [];
+  /** Starts in flight, and those that wait to be sent. */
+  #recordingCount = 0;
   /** The time at which a run last left its slot, by job. */
   readonly #leftMs = new Map<string, number>();
 
   constructor(params: SlotsParams) {
     this.#clock = params.clock;
     this.#concurrency = params.concurrency;
-    this.#quarantine = params.quarantine;
-    this.#startRecorder = params.startRecorder;
+    this.#onAdmissible = params.onAdmissible;
+    this.quarantine = new Quarantine(params.clock, params.onAdmissible);
   }
 
   get runningCount(): number {
@@ -42,7 +48,7 @@ export class Slots {
 
   /** Runs that have a slot, those whose start is being recorded included. */
   get startedCount(): number {
-    return this.#running.size + this.#startRecorder.count;
+    return this.#running.size + this.#recordingCount;
   }
 
   get bufferedCount(): number {
@@ -55,14 +61,14 @@ export class Slots {
 
   /** Whether another run may start; none starts beside a suspect. */
   get hasRoom(): boolean {
-    return !this.#quarantine.isOn && this.startedCount < this.#concurrency;
+    return !this.quarantine.isOn && this.startedCount < this.#concurrency;
   }
 
   *[Symbol.iterator](): Generator<ActiveAttempt> {
     yield* this.#running.values();
     yield* this.#buffer;
     yield* this.#deferred;
-    yield* this.#startRecorder.queued();
+    yield* this.#unrecorded;
   }
 
   running(): Iterable<ActiveAttempt> {
@@ -97,15 +103,40 @@ export class Slots {
     return [...this.#buffer.remove(fits), ...deferred];
   }
 
-  /** Keeps a run out of the buffer for now, so that the runs behind it may start. */
-  defer(attempt: ActiveAttempt): void {
+  /**
+   * Keeps a run out of the buffer for `waitMs`, so that the runs behind it may start. One timer serves all deferred
+   * runs; a run that has to wait longer is deferred again.
+   */
+  defer(attempt: ActiveAttempt, waitMs: number): void {
     this.#deferred.push(attempt);
+    const atMs = this.#clock.monotonicMs() + waitMs;
+    if (this.#restore && this.#restore.atMs <= atMs) return;
+    this.#restore?.timer.cancel();
+    this.#restore = { atMs, timer: this.#clock.timer(waitMs, () => this.#restoreDeferred()) };
   }
 
-  /** Puts the deferred runs back into the buffer. */
-  restoreDeferred(): void {
+  #restoreDeferred(): void {
+    this.#restore = null;
     for (const attempt of this.#deferred) this.#buffer.push(attempt);
     this.#deferred = [];
+    this.#onAdmissible();
+  }
+
+  /** Takes a slot for a run whose start has to be recorded. Returns how many starts wait to be sent. */
+  awaitRecord(attempt: ActiveAttempt): number {
+    this.#recordingCount += 1;
+    return this.#unrecorded.push(attempt);
+  }
+
+  /** The runs whose start is sent now. Each keeps its slot until `recorded`. */
+  takeUnrecorded(): readonly ActiveAttempt[] {
+    const attempts = this.#unrecorded;
+    this.#unrecorded = [];
+    return attempts;
+  }
+
+  recorded(count: number): void {
+    this.#recordingCount -= count;
   }
 
   run(attempt: ActiveAttempt): void {
@@ -142,13 +173,14 @@ export class Slots {
   }
 
   /** Forgets the running attempts: their outcomes are ignored from here on. */
-  drop(): void {
+  close(): void {
+    this.#restore?.timer.cancel();
+    this.quarantine.close();
     this.#running.clear();
   }
 }
 
 /** A queue that takes its head in constant time; `Array.shift` moves every item behind it. */
-
 class Fifo<T> {
   #items: (T | undefined)[] = [];
   #head = 0;
@@ -193,73 +225,6 @@ class Fifo<T> {
   }
 }
 
-// ── recording starts ─────────────────────────────────────────────────────────────────────────────
-// Where a loss would be final, the start is recorded before the handler is called: the instance that reclaims
-// the run must know whether it began. Starts of the same moment share one statement.
-
-export type StartRecorderParams = {
-  readonly store: Store;
-  readonly backoff: Pick<Backoff, "failed">;
-  /** The start is stored; `isHeld` is false if another instance holds the run by now. */
-  readonly onRecorded: (attempt: ActiveAttempt, isHeld: boolean) => void;
-  /** The start is not stored, or nobody knows whether it is. */
-  readonly onFailed: (attempt: ActiveAttempt) => void;
-  /** Called after every start of a statement was reported. */
-  readonly onDone: () => void;
-};
-
-type Start = { readonly attempt: ActiveAttempt; readonly grant: Grant };
-
-export class StartRecorder {
-  readonly #params: StartRecorderParams;
-  #queue: Start[] = [];
-  #count = 0;
-
-  constructor(params: StartRecorderParams) {
-    this.#params = params;
-  }
-
-  /** Starts in flight, and those that wait to be sent. */
-  get count(): number {
-    return this.#count;
-  }
-
-  /** The attempts whose start has not been sent. */
-  *queued(): Generator<ActiveAttempt> {
-    for (const { attempt } of this.#queue) yield attempt;
-  }
-
-  add(attempt: ActiveAttempt): void {
-    this.#count += 1;
-    this.#queue.push({ attempt, grant: { id: attempt.run.id, fence: attempt.claim.fence } });
-    if (this.#queue.length === 1) queueMicrotask(() => void this.#send());
-  }
-
-  async #send(): Promise<void> {
-    const { store, backoff, onRecorded, onFailed, onDone } = this.#params;
-    const starts = this.#queue;
-    this.#queue = [];
-    try {
-      const held = await store.markStarted(starts.map(({ grant }) => grant));
-      const isHeld = new Set(held.map(({ id, fence }) => `${id} ${fence}`));
-      this.#count -= starts.length;
-      for (const { attempt, grant } of starts)
-        onRecorded(attempt, isHeld.has(`${grant.id} ${grant.fence}`));
-    } catch (error) {
-      this.#count -= starts.length;
-      for (const { attempt } of starts) onFailed(attempt);
-      await backoff.failed("mark a start", error);
-    }
-    onDone();
-  }
-}
-
-/** Whether a loss of this attempt would end the run: the reclaim must then know whether it started. */
-export function isLossFinal({ claim, run }: ActiveAttempt): boolean {
-  const attemptsMax = claim.policy.retry.attempts + run.extraAttempts;
-  return claim.policy.onLost === "fail" || claim.attempt >= attemptsMax;
-}
-
 // ── suspects ─────────────────────────────────────────────────────────────────────────────────────
 // A suspect is a run whose earlier holder fell silent, perhaps because of this run. Suspects start one at a
 // time, and no other run starts beside one until it has settled or run for 5 s. Then all other runs get as
@@ -268,16 +233,16 @@ export function isLossFinal({ claim, run }: ActiveAttempt): boolean {
 
 const QUARANTINE_MS = 5_000;
 
-export class Quarantine {
+class Quarantine {
   readonly #clock: Clock;
   readonly #onOver: () => void;
   #suspect: ActiveAttempt | null = null;
   #timer: Timer | null = null;
   #turnMs = 0;
 
-  constructor(params: { readonly clock: Clock; readonly onOver: () => void }) {
-    this.#clock = params.clock;
-    this.#onOver = params.onOver;
+  constructor(clock: Clock, onOver: () => void) {
+    this.#clock = clock;
+    this.#onOver = onOver;
   }
 
   get isOn(): boolean {
@@ -310,5 +275,58 @@ export class Quarantine {
 
   close(): void {
     this.#timer?.cancel();
+  }
+}
+
+// ── runs under a rate ────────────────────────────────────────────────────────────────────────────
+// The database counts a run when it is claimed. While the event loop is blocked, a claimed run waits, unread or in the
+// buffer, and may begin together with the runs of the next window. So each begin is counted again here, by this
+// instance's monotonic clock.
+
+/** A run that begins later than this after its claim was sent may meet runs that another instance was granted since. */
+const LATE_MIN_MS = 250;
+const LATE_MAX_MS = 2_000;
+/** Above this many keys, those without a recent begin are forgotten. */
+const KEYS_MAX = 1_000;
+
+/** Decides about a run under a rate: it begins, waits for `waitMs`, or is handed back because it is late. */
+export type Admission = "begins" | "late" | { readonly waitMs: number };
+
+type Window = { readonly perMs: number; begins: number[] };
+
+export class BeginWindow {
+  readonly #windows = new Map<string, Window>();
+
+  /** Decides whether a run may begin now, and counts it if so. */
+  admit(attempt: Pick<ActiveAttempt, "job" | "run" | "claimedMs">, nowMs: number): Admission {
+    const { job, run, claimedMs } = attempt;
+    const { rate } = job.limits;
+    if (rate === null) return "begins";
+    const lateMs = Math.min(LATE_MAX_MS, Math.max(LATE_MIN_MS, rate.perMs / 2));
+    const ageMs = nowMs - claimedMs;
+    if (ageMs > lateMs) return "late";
+    const key = rate.key === null ? WHOLE_JOB : limitKeyOf(job.limits, run.input);
+    const window = this.#window(`${job.name} ${key}`, rate.perMs, nowMs);
+    if (window.begins.length < rate.limit) {
+      window.begins.push(nowMs);
+      return "begins";
+    }
+    const freeAtMs = (window.begins[window.begins.length - rate.limit] ?? nowMs) + rate.perMs;
+    const waitMs = Math.max(1, Math.ceil(freeAtMs - nowMs));
+    return ageMs + waitMs > lateMs ? "late" : { waitMs };
+  }
+
+  #window(name: string, perMs: number, nowMs: number): Window {
+    const known = this.#windows.get(name);
+    const begins = (known?.begins ?? []).filter((at) => at > nowMs - perMs);
+    const window = { perMs, begins };
+    if (!known && this.#windows.size >= KEYS_MAX) this.#forget(nowMs);
+    this.#windows.set(name, window);
+    return window;
+  }
+
+  #forget(nowMs: number): void {
+    for (const [name, { begins, perMs }] of this.#windows)
+      if ((begins.at(-1) ?? 0) <= nowMs - perMs) this.#windows.delete(name);
   }
 }

@@ -50,7 +50,7 @@ describe.skipIf(!hasChromium()).each(DATABASES)("the buttons on %s", (database) 
     await dialog.getByRole("textbox", { name: "Name" }).fill("studies");
     await dialog.getByRole("combobox", { name: "Job" }).selectOption("study");
     await dialog.getByRole("textbox", { name: "Cron" }).fill("61 2 * * *");
-    await dialog.getByText("which is not within 0-59", { exact: false }).waitFor();
+    await dialog.getByText("must be 0–59", { exact: false }).waitFor();
     await dialog.getByRole("textbox", { name: "Cron" }).fill("30 2 * * *");
     await dialog.getByLabel("Time zone").fill("Europe/Paris");
     await dialog.getByText("at 02:30 every day, Europe/Paris").waitFor();
@@ -113,7 +113,7 @@ describe.skipIf(!hasChromium()).each(DATABASES)("the buttons on %s", (database) 
   test("a monitor is checked in for, and offers nothing that would run it from here", async () => {
     await stage.holdfast.schedules.upsert("backup", { monitor: true, cron: "0 3 1 1 *" });
     const page = await stage.visit("/schedules/backup");
-    await page.getByText("monitor of what runs elsewhere").waitFor();
+    await page.getByText("monitor of another system").waitFor();
     expect(await page.getByRole("button", { name: /Trigger|Test|Backfill/ }).count()).toBe(0);
     await page.getByRole("button", { name: "Check in" }).click();
     await page.getByRole("dialog").getByRole("button", { name: "Check in" }).click();
@@ -180,7 +180,7 @@ describe.skipIf(!hasChromium()).each(DATABASES)("the buttons on %s", (database) 
     await page.getByText("cancelled", { exact: true }).first().waitFor();
     await page.getByRole("button", { name: "Retry" }).click();
     await page.getByRole("dialog").getByRole("button", { name: "Retry" }).click();
-    await page.getByText("It will be tried again.").waitFor();
+    await page.getByText("It will be retried.").waitFor();
     await until(
       "the run runs again",
       async () => (await stage.holdfast.runs.get(id))?.status === "running",
@@ -189,7 +189,7 @@ describe.skipIf(!hasChromium()).each(DATABASES)("the buttons on %s", (database) 
 
     isFailing = true;
     const failed = await stage.holdfast.enqueue("study", { market: "nowhere" });
-    await stage.holdfast.runs.wait(failed.id, { timeout: "20s" });
+    await stage.holdfast.runs.wait(failed.id, { timeout: "5m" });
     await page.goto(`${stage.url}/runs/${failed.id}`);
     await page.getByText("no such market").first().waitFor();
     isFailing = false;
@@ -211,23 +211,23 @@ describe.skipIf(!hasChromium()).each(DATABASES)("the buttons on %s", (database) 
     const ids: string[] = [];
     for (const market of ["a", "b", "c"])
       ids.push((await stage.holdfast.enqueue("study", { market })).id);
-    for (const id of ids) await stage.holdfast.runs.wait(id, { timeout: "20s" });
+    for (const id of ids) await stage.holdfast.runs.wait(id, { timeout: "5m" });
     isFailing = false;
     const page = await stage.visit("/runs?status=failed");
     await page.locator("[data-run]").nth(2).waitFor();
     await page.getByRole("checkbox").first().check();
-    await page.getByRole("button", { name: "Choose all that were read" }).click();
+    await page.getByRole("button", { name: "Select all loaded" }).click();
     await page.getByRole("button", { name: "Retry 3" }).click();
     await page.getByText("3 of study.").waitFor();
     await page.getByRole("button", { name: "Retry them" }).click();
-    await page.getByText("3 runs will be tried again.").waitFor();
-    for (const id of ids) await stage.holdfast.runs.wait(id, { timeout: "20s" });
+    await page.getByText("3 runs will be retried.").waitFor();
+    for (const id of ids) await stage.holdfast.runs.wait(id, { timeout: "5m" });
     const { id } = await stage.holdfast.enqueue("hang", null, { delay: "1h" });
     await page.goto(`${stage.url}/runs?status=pending`);
     await page.getByRole("checkbox").first().check();
     await page.getByRole("button", { name: "Cancel 1" }).click();
     await page.getByRole("button", { name: "Cancel them" }).click();
-    await page.getByText("1 run cancelled or told to stop.").waitFor();
+    await page.getByText("1 run cancelled or stopping.").waitFor();
     expect((await stage.holdfast.runs.get(id))?.status).toBe("cancelled");
   });
 

@@ -38,7 +38,7 @@ describe.skipIf(!hasChromium())("what leads somewhere", () => {
 
   test("the overview leads to what it shows", async () => {
     await at("Overview");
-    await page.getByLabel("Stretch of time").selectOption("24h");
+    await page.getByLabel("Time range").selectOption("24h");
     await page.waitForURL("**/?range=24h");
     const track = page.getByRole("img", { name: /^studies: 2\d fired/ });
     await track.click({ position: { x: 20, y: 10 } });
@@ -94,7 +94,7 @@ describe.skipIf(!hasChromium())("what leads somewhere", () => {
     await why.getByText("ask about any moment").waitFor();
 
     const history = region("History");
-    await history.getByLabel("Stretch of time").selectOption("7d");
+    await history.getByLabel("Time range").selectOption("7d");
     await history.getByRole("img", { name: /^studies: 35 fired/ }).waitFor();
     await region("Durations").getByRole("button").first().click();
     await at("study");

@@ -7,6 +7,7 @@ import { hasChromium } from "./chromium.js";
 import { createTestHoldfast, openBrowser, PermanentError, type Stage, stageOf } from "./stage.js";
 
 const ZONE = "Asia/Kathmandu";
+const READER = "America/New_York";
 
 describe.skipIf(!hasChromium())("a schedule of seconds whose runs fail", () => {
   let browser: Browser;
@@ -29,7 +30,7 @@ describe.skipIf(!hasChromium())("a schedule of seconds whose runs fail", () => {
     await kit.untilIdle();
     stage = stageOf(browser, kit as never);
     await stage.serve();
-    page = await stage.visit("/schedules/quick");
+    page = await stage.visit("/schedules/quick", { zone: READER });
   });
   afterEach(() => stage.expectNoTrouble());
   afterAll(async () => {
@@ -58,15 +59,24 @@ describe.skipIf(!hasChromium())("a schedule of seconds whose runs fail", () => {
 
   test("the next ten obey the choice of the zone, and show the schedule's own second", async () => {
     const first = region("Next ten").getByRole("listitem").first();
+    await first.waitFor();
+    expect(await region("Next ten").innerText()).toContain(`${READER}, then ${ZONE}`);
+    expect(await first.innerText()).toContain("31 Jan 2030, 04:01:20");
+    const inLedger = region("Ledger").locator("time").first();
+    expect(await inLedger.innerText()).toBe("31 Jan, 04:01:00");
     await page.getByText("UTC", { exact: true }).first().click();
-    await region("Next ten").getByText(`UTC, then ${ZONE}`).waitFor();
+    // The switch and the ticks are drawn at once: a zone that is ignored fails here, and is not waited for.
+    await page.locator("label:has(input:checked)").getByText("UTC", { exact: true }).waitFor();
+    expect(await region("Next ten").innerText()).toContain(`UTC, then ${ZONE}`);
     const [shown = "", own = ""] = (await first.innerText()).split("\n");
     expect(shown).toContain("31 Jan 2030, 09:01:20");
     expect(own).toBe("Thu, 31 Jan 2030, 14:46:20");
+    expect(await inLedger.innerText()).toBe("31 Jan, 09:01:00");
   });
 
-  test("a wrong address is a page that says so and leads on", async () => {
-    await page.goto(`${stage.url}/no/such/page`);
+  test("a wrong address is a page with the status 404 that says so and leads on", async () => {
+    const answer = await page.goto(`${stage.url}/no/such/page`);
+    expect(answer?.status()).toBe(404);
     await page.getByRole("heading", { name: "Nothing here" }).waitFor();
     await page.getByRole("link", { name: "Schedules", exact: true }).first().click();
     await page.getByRole("heading", { name: "Schedules", level: 1 }).waitFor();

@@ -94,6 +94,45 @@ describe.skipIf(!hasChromium())("looking", () => {
     await mutes.nth(1).waitFor({ state: "detached" });
   });
 
+  test("a suspended run shows what it waits for, and its steps and waits in time", async () => {
+    stage = await newStage(browser, "sqlite");
+    const { holdfast } = stage;
+    const child = holdfast.job("render", { run: () => ({ pages: 3 }) });
+    holdfast.job("approval", {
+      async run(_: unknown, ctx) {
+        await ctx.step("ask", () => ({ asked: "ada" }));
+        await ctx.call(child, null);
+        await ctx.waitFor("never", { timeout: 1 });
+        await ctx.waitFor("approved", { key: "order-7", timeout: "6h" });
+      },
+    });
+    const { id } = await holdfast.enqueue("approval", null);
+    const step = (name: string) => page.locator(`[data-step="${name}"]`);
+    let names: readonly string[] = [];
+    while (!names.includes("approved")) {
+      await holdfast.tick({ limit: 10 });
+      names = (await holdfast.runs.steps(id)).steps.map(({ name }) => name);
+    }
+    await stage.serve();
+    const page = await stage.visit(`/runs/${id}`);
+    const waiting = "It waits for the signal approved with the key order-7 since";
+    await page.getByText(waiting, { exact: false }).waitFor();
+    await page.getByText("3 done, 1 open").waitFor();
+    expect(await step("ask").textContent()).toContain('{"asked":"ada"}');
+    expect(await step("never").textContent()).toContain("signal · timeout");
+    expect(await step("approved").textContent()).toContain("signal · waiting");
+    expect(await page.getByText("suspended until a wait ends").count()).toBeGreaterThan(0);
+    const called = (await holdfast.runs.children(id)).runs[0]?.id;
+    expect(await step("render").getByRole("link").getAttribute("href")).toContain(String(called));
+
+    await page.locator("[data-connection=live]:visible").waitFor();
+    await holdfast.signal("approved", { key: "order-7", value: { by: "grace" } });
+    while ((await holdfast.runs.get(id))?.status !== "completed")
+      await holdfast.tick({ limit: 10 });
+    await page.getByText("4 done").waitFor();
+    await step("approved").getByText('{"by":"grace"}').waitFor();
+  });
+
   test("what was chosen to be seen is seen, and stays chosen", async () => {
     stage = await newStage(browser, "sqlite");
     stage.holdfast.job("study", {

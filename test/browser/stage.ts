@@ -7,26 +7,31 @@ import path from "node:path";
 import pg from "pg";
 import { type Browser, chromium, type Page } from "playwright-core";
 import { expect } from "vitest";
-import { createAnswerer, type HandlerOptions } from "../../build/http/handler.js";
+import { createHttpHandler, type HandlerOptions } from "../../build/http/handler.js";
 import { type Served, serve } from "../../build/http/server.js";
 import { Holdfast, type HoldfastOptions, PermanentError } from "../../build/index.js";
 import { createTestHoldfast, type TestKit } from "../../build/testing/index.js";
+import { PATIENCE_MS } from "../support/until.js";
 import { chromiumPath } from "./chromium.js";
 
 export { createTestHoldfast, Holdfast, PermanentError };
 
 export const SECRETS = { read: "the-reading-secret", admin: "the-admin-secret" } as const;
 const POSTGRES_URL = process.env.HOLDFAST_TEST_POSTGRES_URL;
-/** The page sees the same API on both; a brief run looks at it on one. */
-const hasPostgres = POSTGRES_URL !== undefined && !process.env.HOLDFAST_TEST_BRIEF;
-export const DATABASES = ["sqlite", ...(hasPostgres ? ["postgres"] : [])] as const;
+const hasPostgres = POSTGRES_URL !== undefined;
+/** Both, for the one test that needs them. */
+export const BOTH = ["sqlite", ...(hasPostgres ? ["postgres"] : [])] as const;
+/** The one of the project: browser is on SQLite, browser-postgres on the other. */
+export const DATABASES = BOTH.filter(
+  (name) => name === (process.env.HOLDFAST_TEST_BROWSER_ON ?? "sqlite"),
+);
 
 /** Refused or unreachable calls are the business of the test that makes them. */
 const EXPECTED = /Failed to load resource|EventSource|net::ERR/;
 
 export class Stage {
   readonly holdfast: Holdfast;
-  /** What went wrong in the pages. */
+  /** The errors of the pages. */
   readonly troubles: string[] = [];
   readonly #browser: Browser;
   readonly #handler: HandlerOptions;
@@ -53,8 +58,8 @@ export class Stage {
 
   /** Opens the server, again on the port that it had. */
   async serve(): Promise<void> {
-    const answerer = createAnswerer(this.holdfast, this.#handler);
-    this.#served = await serve({ answerer, host: "127.0.0.1", port: this.#port });
+    const handler = createHttpHandler(this.holdfast, this.#handler);
+    this.#served = await serve({ handler, host: "127.0.0.1", port: this.#port });
     this.#port = Number(new URL(this.#served.url).port);
   }
 
@@ -65,15 +70,21 @@ export class Stage {
   /** A page of its own, with cookies of its own. */
   async visit(
     where: string,
-    options: { readonly width?: number; readonly scheme?: "light" | "dark" } = {},
+    options: {
+      readonly width?: number;
+      readonly scheme?: "light" | "dark";
+      /** The zone of the reader's machine. */
+      readonly zone?: string;
+    } = {},
   ): Promise<Page> {
-    const { width = 1280, scheme = "light" } = options;
+    const { width = 1280, scheme = "light", zone } = options;
     const context = await this.#browser.newContext({
       viewport: { width, height: 800 },
       colorScheme: scheme,
+      ...(zone === undefined ? {} : { timezoneId: zone }),
     });
     const page = await context.newPage();
-    page.setDefaultTimeout(20_000);
+    page.setDefaultTimeout(PATIENCE_MS);
     page.on("dialog", (dialog) => {
       this.troubles.push(`dialog: ${dialog.message()}`);
       void dialog.dismiss();

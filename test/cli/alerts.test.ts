@@ -65,11 +65,12 @@ test("what a pass finds is listed, shown, muted, acknowledged and resolved, in w
   expect(one.stdout).toMatch(/slack +opened +sent/);
   expect((await json("alerts", "show", id)).document.deliveries).toHaveLength(1);
   expect(bodies.some((body) => body.includes("failureRate"))).toBe(true);
-  const muted = await terminal.holdfast(["alerts", "mute", id, "--for", "2h"]);
+  expect((await json("alerts", "show", id.slice(-6))).document.id).toBe(id);
+  const muted = await terminal.holdfast(["alerts", "mute", id.slice(-8), "--for", "2h"]);
   expect(muted.stdout).toMatch(/^Muted until 20/);
-  const seen = await terminal.holdfast(["alerts", "acknowledge", id, "--by", "anna"]);
+  const seen = await terminal.holdfast(["alerts", "acknowledge", id.slice(-8), "--by", "anna"]);
   expect(seen.stdout).toBe("Acknowledged by anna.\n");
-  const over = await json("alerts", "resolve", id, "--by", "ben");
+  const over = await json("alerts", "resolve", id.slice(-8), "--by", "ben");
   expect(over.document).toMatchObject({ resolvedBy: "ben", acknowledgedBy: "anna" });
   const all = await terminal.holdfast(["alerts", "list", "--state", "all"]);
   expect(all.stdout).toContain("resolved");
@@ -103,6 +104,9 @@ test("mistakes are refused by name: exit code 2, or 1 where there is no such ale
   const cases: [string[], number, RegExp][] = [
     [["alerts", "show", "nonsense"], 2, /must be an alert id/],
     [["alerts", "show", ID], 1, /There is no alert/],
+    [["alerts", "show", ID.slice(-8)], 1, /There is no alert/],
+    [["alerts", "show", ID.slice(-5)], 2, /at least 6 characters/],
+    [["alerts", "list", "--cursor", ID.slice(-8)], 2, /must be the cursor/],
     [["alerts", "mute", ID], 2, /--for/],
     [["alerts", "mute", ID, "--for", "soon"], 2, /a duration such as/],
     [["alerts", "mute", ID, "--for", "2h"], 1, /There is no alert/],

@@ -1,4 +1,4 @@
-// Who changed what, and one quiet instance, through the program.
+// Tests the audit trail and a quiet instance through the program.
 
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { configText, openTerminal, type Terminal } from "./terminal.js";
@@ -25,7 +25,7 @@ test("changes are listed with who made them, filtered, and one instance is made 
   const { instances } = (await json("instances", "list")).document;
   const [{ id }] = instances;
   const quieted = await terminal.holdfast(["instances", "quiet", id, "--note", "its memory"]);
-  expect(quieted.stdout).toMatch(/^Instance .* is quiet within its next poll/);
+  expect(quieted.stdout).toMatch(/^Instance .* becomes quiet with its next poll/);
   expect((await terminal.holdfast(["instances", "list"])).stdout).toMatch(/its memory/);
   expect((await json("instances", "wake", id)).document).toEqual({ id, quiet: false });
   const { entries } = (await json("audit", "list")).document;

@@ -117,10 +117,10 @@ test("an unknown calendar is answered with the one that was probably meant", asy
 });
 
 const MISTAKES: readonly [name: string, args: string[], message: RegExp][] = [
-  ["nothing", [], /^Say what it excludes: --days mon-fri/],
+  ["nothing", [], /^Name what it excludes: --days mon-fri/],
   ["an unknown day", ["--days", "mon-fry"], /^--days: must be one of mon, .*mon-fry/],
   ["an impossible date", ["--dates", "2030-02-30"], /^--dates: .*2030-02-30/],
-  ["half a window", ["--window", "22:00"], /It must be from\.\.to, for example 22:00\.\.06:00/],
+  ["half a window", ["--window", "22:00"], /must be from\.\.to, for example 22:00\.\.06:00/],
   ["an impossible window", ["--window", "25:00..26:00"], /^--window: .*25:00/],
   ["an unknown zone", ["--days", "mon", "--tz", "Paris"], /^--timezone: .*unknown/],
   ["a file that is not there", ["--ics", "none.ics"], /^--ics: none\.ics could not be read/],

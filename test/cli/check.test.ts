@@ -8,7 +8,7 @@ import { DatabaseSync } from "@photostructure/sqlite";
 import pg from "pg";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { Holdfast } from "../../src/index.js";
-import { CHECKS } from "../../src/store/sql/checks.js";
+import { CHECKS } from "../../src/store/checks/check-statements.js";
 import { configText, openTerminal, type Terminal } from "./terminal.js";
 
 const POSTGRES_URL = process.env.HOLDFAST_TEST_POSTGRES_URL;
@@ -47,7 +47,7 @@ test("a healthy database is well: exit code 0", async () => {
   const { code, stdout } = await terminal.holdfast(["check"]);
   expect({ code, stdout }).toEqual({
     code: 0,
-    stdout: `All ${CHECKS.length + 1} checks are well.\n`,
+    stdout: `All ${CHECKS.length + 1} checks passed.\n`,
   });
   const asked = await terminal.holdfast(["check", "--json", "--timeout", "5m"]);
   const report = JSON.parse(asked.stdout);
@@ -65,11 +65,11 @@ test("what is broken is shown with its ids, repaired by --apply, once: exit code
   const planned = await terminal.holdfast(["repair"]);
   expect(planned).toMatchObject({ code: 1 });
   expect(planned.stdout).toMatch(
-    /would be mended: pending runs get one attempt more.*add --apply/s,
+    /would be repaired: pending runs get one attempt more.*add --apply/s,
   );
   expect(await terminal.holdfast(["check"])).toMatchObject({ code: 1 });
   const applied = await terminal.holdfast(["repair", "--apply"]);
-  expect(applied.stdout).toMatch(/mended \(1 rows\).*All checks are well now\./s);
+  expect(applied.stdout).toMatch(/repaired \(1 rows\).*All checks pass now\./s);
   expect(applied.code).toBe(0);
   const again = await terminal.holdfast(["repair", "--apply", "--json"]);
   expect(JSON.parse(again.stdout)).toEqual({ ok: true, applied: true, steps: [], broken: [] });
@@ -97,7 +97,7 @@ test("a check of the user's own is reported like the others, and one that cannot
   });
   const wrong = await terminal.holdfast(["check", "--config", "wrong.mjs"]);
   expect(wrong).toMatchObject({ code: 3 });
-  expect(wrong.stdout).toMatch(/could not be asked {2}it is: .*nonsense/);
+  expect(wrong.stdout).toMatch(/could not run {2}it is: .*nonsense/);
   const writes = await terminal.holdfast(["check", "--config", "writes.mjs"]);
   expect(writes.code).toBe(3);
   expect(writes.stderr).toMatch(/checks\["it is"\]: must be one "select …"/);
@@ -105,7 +105,7 @@ test("a check of the user's own is reported like the others, and one that cannot
 
 test("a check that has no time says so: exit code 3", async () => {
   const { code, stdout } = await terminal.holdfast(["check", "--timeout", "1ms"]);
-  expect(stdout).toMatch(/no answer in time/);
+  expect(stdout).toMatch(/not finished in time/);
   expect(code).toBe(3);
 });
 
@@ -184,7 +184,7 @@ test("recover tells first, and raises the fences and frees what the gone ones he
     delete from holdfast_waiting`);
   const told = await terminal.holdfast(["recover"]);
   expect(told).toMatchObject({ code: 0 });
-  expect(told.stdout).toMatch(/leases +1 of holders that are gone, with 1 runs/);
+  expect(told.stdout).toMatch(/leases +1 of dead holders, with 1 runs/);
   expect(told.stdout).toMatch(/hourly +study .* 1 +\d+/);
   expect(told.stdout).toMatch(/add --yes/);
   const fence = () => {
@@ -219,7 +219,7 @@ test("recover says that everything is paused, and how many deliveries of alerts 
   await terminal.holdfast(["pause", "--all", "--note", "restoring"]);
   const told = await terminal.holdfast(["recover"]);
   expect(told.stdout).toMatch(/^Everything is paused since .* \(restoring\): nothing fires/);
-  expect(told.stdout).toMatch(/alerts +1 deliveries wait and will be sent/);
+  expect(told.stdout).toMatch(/alerts +1 pending deliveries will be sent/);
   const asked = await terminal.holdfast(["recover", "--json"]);
   expect(JSON.parse(asked.stdout)).toMatchObject({
     deliveries: 1,
@@ -243,7 +243,7 @@ test("health compares with thresholds: exit code 1 if one is not met", async () 
   sql(`update holdfast_instance set polled_at = cast(unixepoch('subsec') * 1000 as integer), retired_at = null;
     update holdfast_schedule set next_at = 4102444800000`);
   const well = await terminal.holdfast(["health", "--check"]);
-  expect(well.stdout).toMatch(/well +success rate +100 % +above 80 % over 1 d/);
+  expect(well.stdout).toMatch(/ok +success rate +100 % +above 80 % over 1 d/);
   expect(well.code).toBe(0);
   sql(
     `insert into holdfast_rollup select hour_at, lane, mode, 2, 0, 3, 0 from holdfast_rollup where status = 1`,
@@ -261,7 +261,7 @@ test("health compares with thresholds: exit code 1 if one is not met", async () 
   const late = await terminal.holdfast(["health", "--success-rate", "0.2"]);
   expect(late).toMatchObject({
     code: 1,
-    stdout: expect.stringMatching(/not +scheduler +polled 10 min/),
+    stdout: expect.stringMatching(/failed +scheduler +polled 10 min/),
   });
   expect(
     await terminal.holdfast(["health", "--success-rate", "0.2", "--polled", "1h"]),

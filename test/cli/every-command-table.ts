@@ -11,9 +11,9 @@ export type Exercise = {
   readonly args: readonly string[];
   /** The same for `--json`, where the first call has used up what it acts on. */
   readonly json?: readonly string[];
-  /** What it says to people. */
+  /** The text for people. */
   readonly says: RegExp;
-  /** What the document for programs has, among other things. */
+  /** Members that the document for programs has, among others. */
   readonly answers: object;
   /** @default 0 */
   readonly code?: 0 | 1;
@@ -36,7 +36,7 @@ const WATCH = /"5" has no unit: did you mean "5s" or "5ms"\?/;
 export const EXERCISES: Readonly<Record<string, Exercise>> = {
   check: {
     args: ["check"],
-    says: /All \d+ checks are well\./,
+    says: /All \d+ checks passed\./,
     answers: { ok: true },
     mistake: [["check", "--timeout", "5"], WATCH],
   },
@@ -48,7 +48,7 @@ export const EXERCISES: Readonly<Record<string, Exercise>> = {
   },
   recover: {
     args: ["recover"],
-    says: /Nothing was changed\. Do it: add --yes/,
+    says: /Nothing was changed\. To apply this, add --yes/,
     answers: { applied: false },
     mistake: [["recover", "--yess"], /Did you mean --yes\?/],
   },
@@ -60,7 +60,7 @@ export const EXERCISES: Readonly<Record<string, Exercise>> = {
   },
   prune: {
     args: ["prune"],
-    says: /Nothing is past its time\./,
+    says: /Nothing is past retention\./,
     answers: { removed: 0 },
     mistake: [["prune", "--jsn"], /Did you mean --json\?/],
   },
@@ -69,7 +69,7 @@ export const EXERCISES: Readonly<Record<string, Exercise>> = {
     json: ["init", "new-2"],
     says: /wrote +new-1\/holdfast\.config\.mjs/,
     answers: { written: ["holdfast.config.mjs", ".env.example", "package.json", ".gitignore"] },
-    mistake: [["init", "--with-user"], /give --from-crontab too/],
+    mistake: [["init", "--with-user"], /needs --from-crontab/],
   },
   dev: {
     args: ["dev", "other.config.mjs", "--no-reload", ...NO_REST],
@@ -143,7 +143,7 @@ export const EXERCISES: Readonly<Record<string, Exercise>> = {
   },
   "schedules ping": {
     args: ["schedules", "ping", "watched"],
-    says: /^Checked in .*The next one is waited for until/,
+    says: /^Checked in .*The next one is expected by/,
     answers: { state: "ok", paused: false, runId: expect.any(String) },
     mistake: [["schedules", "ping", "watched", "--state", "done"], /start, ok, fail/],
   },
@@ -199,7 +199,7 @@ export const EXERCISES: Readonly<Record<string, Exercise>> = {
     args: ["schedules", "explain", "nightly", "2026-01-01T02:00:00Z"],
     says: /nightly|There was|before/,
     answers: { schedule: "nightly" },
-    mistake: [["schedules", "explain", "nightly", "yesterday"], /ISO text with a zone/],
+    mistake: [["schedules", "explain", "nightly", "yesterday"], /a time with its zone such as/],
   },
   "schedules ticks": {
     args: ["schedules", "ticks", "nightly"],
@@ -210,7 +210,7 @@ export const EXERCISES: Readonly<Record<string, Exercise>> = {
   "schedules backfill": {
     args: ["schedules", "backfill", "filled-1", ...RANGE],
     json: ["schedules", "backfill", "filled-2", ...RANGE],
-    says: /Backfill [0-9a-f-]{36} begun: 0 of 3 ticks/,
+    says: /Backfill [0-9a-f-]{36} started: 0 of 3 ticks/,
     answers: { status: "running", total: 3 },
     mistake: [["schedules", "backfill", "filled-1"], /Give the range: --from/],
   },
@@ -265,7 +265,7 @@ export const EXERCISES: Readonly<Record<string, Exercise>> = {
   },
   resume: {
     args: ["resume", "--all", "--config", "other.config.mjs"],
-    says: /Everything goes on|Nothing to lift/,
+    says: /Everything is resumed|Nothing to lift/,
     answers: {},
     mistake: [["resume"], /--all/],
   },
@@ -283,7 +283,7 @@ export const EXERCISES: Readonly<Record<string, Exercise>> = {
   },
   "instances quiet": {
     args: ["instances", "quiet", "<instance>", "--note", "while we look"],
-    says: /Instance <instance> is quiet within its next poll/,
+    says: /Instance <instance> becomes quiet with its next poll/,
     answers: { id: "<instance>", quiet: true },
     mistake: [["instances", "quiet"], /missing required argument 'id'/],
   },
@@ -389,6 +389,13 @@ export const EXERCISES: Readonly<Record<string, Exercise>> = {
     answers: { id: anyId(), deduplicated: false },
     mistake: [["enqueue", "ecoh", "{}"], /No job is named ecoh\. Did you mean echo\?/],
   },
+  signal: {
+    args: ["signal", "approved", "--key", "order-1", "--value", '{"by":"ada"}'],
+    json: ["signal", "approved", "--key", "order-2", "--value", "true"],
+    says: /Signal approved with the key order-1 sent\./,
+    answers: { name: "approved", key: "order-2", repeated: false },
+    mistake: [["signal", "approved"], /--key says which approved it is, for example/],
+  },
   exec: {
     args: ["exec", "greet", "--", "echo", "hello"],
     json: ["exec", "greet", "--", "true"],
@@ -447,7 +454,7 @@ export const EXERCISES: Readonly<Record<string, Exercise>> = {
   },
   "alerts acknowledge": {
     args: ["alerts", "acknowledge", "<alert>", "--by", "anna"],
-    says: /Acknowledged by anna\.|resolved already/,
+    says: /Acknowledged by anna\.|already resolved/,
     answers: { id: "<alert>" },
     mistake: [["alerts", "acknowledge", "42"], ALERT_ID],
   },
@@ -467,11 +474,11 @@ export const EXERCISES: Readonly<Record<string, Exercise>> = {
     args: ["top", "--database", "sqlite:still.db"],
     says: /^holdfast top +sqlite:.*^Next ticks/ms,
     answers: { running: [], instances: [] },
-    mistake: [["top", "--watch", "1ms"], /give that or more/],
+    mistake: [["top", "--watch", "1ms"], /must be at least 200ms/],
   },
   cleanup: {
     args: ["cleanup"],
-    says: /Nothing to take back/,
+    says: /Nothing to reclaim/,
     answers: { reclaimed: 0, failed: 0 },
     mistake: [["cleanup", "--timeout", "soon"], /--timeout.*must be a duration such as "30s"/],
   },

@@ -76,7 +76,7 @@ test.concurrent.for(entries)("%s answers in words", async ([, exercise]) => {
 
 test.concurrent.for(entries)("%s answers with one document", async ([, exercise]) => {
   const args = [...(exercise.json ?? exercise.args)];
-  // What follows `--` belongs to another program.
+  // The arguments after `--` belong to another program.
   const at = args.includes("--") ? args.indexOf("--") : args.length;
   args.splice(at, 0, "--json");
   const { code, stdout, stderr } = await call(exercise, args);

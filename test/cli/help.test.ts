@@ -67,6 +67,7 @@ const PAGES = [
   "runs cancel",
   "runs retry",
   "enqueue",
+  "signal",
   "check",
   "repair",
   "recover",

@@ -188,7 +188,9 @@ test("a crontab without lines, or none at all, writes nothing", async () => {
   terminal.write({ empty: "# nothing\n@reboot x\n" });
   const empty = await terminal.holdfast(["init", "--from-crontab", "empty"]);
   expect(empty).toMatchObject({ code: 3, stdout: "" });
-  expect(empty.stderr).toMatch(/no line that could become a schedule.*\nline 2 \(@reboot x\)/);
+  expect(empty.stderr).toMatch(
+    /No line of the crontab can become a schedule.*\nline 2 \(@reboot x\)/,
+  );
   const missing = await terminal.holdfast(["init", "--from-crontab", "missing"]);
   expect(missing).toMatchObject({ code: 3 });
   expect(missing.stderr).toMatch(/missing could not be read \(ENOENT\)\. Give a file, or -/);

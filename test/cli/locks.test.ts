@@ -72,3 +72,11 @@ test("what is called wrongly is refused with what would be right", async () => {
   expect(await terminal.holdfast(["locks", "release"])).toMatchObject({ code: 2 });
   expect(await terminal.holdfast(["locks", "list", "--limit", "0"])).toMatchObject({ code: 2 });
 });
+
+test("with an address alone, a database without locks says where those in Redis are shown", async () => {
+  await holdfast.queues.list();
+  const address = `sqlite:${terminal.folder}/app.db`;
+  const list = await terminal.holdfast(["locks", "list", "--database", address]);
+  expect(list).toMatchObject({ code: 0, stdout: expect.stringContaining("No lock is held.") });
+  expect(list.stdout).toContain("Locks in Redis are shown with --config <file>");
+});

@@ -4,7 +4,7 @@
 import pg from "pg";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from "vitest";
 import { Holdfast } from "../../src/index.js";
-import { LEFT_TABLES, MOVED_TABLES } from "../../src/store/move-tables.js";
+import { LEFT_TABLES, MOVED_TABLES } from "../../src/store/move/tables.js";
 import { until } from "../support/until.js";
 import { openTerminal, type Terminal } from "./terminal.js";
 
@@ -73,7 +73,7 @@ async function fill(url: string): Promise<void> {
     const { id } = await holdfast.enqueue("study", { market }, { key: market, tags: ["a", 'b"c'] });
     ids.push(id);
   }
-  for (const id of ids) await holdfast.runs.wait(id, { timeout: "20s" });
+  for (const id of ids) await holdfast.runs.wait(id, { timeout: "5m" });
   await until("the continuations ended", async () => {
     const { runs } = await holdfast.runs.list({ job: "whole" });
     return runs.length === 2 && runs.every(({ status }) => status === "completed");
@@ -135,7 +135,7 @@ describe.skipIf(POSTGRES_URL === "")("with a server", () => {
     expect(lockFence).toBe(3);
     await holdfast.queues.resume("default");
     const { id } = await holdfast.enqueue("later", {});
-    const run = await holdfast.runs.wait(id, { timeout: "20s" });
+    const run = await holdfast.runs.wait(id, { timeout: "5m" });
     const { rows } = await ask("select max(fence) as max from holdfast.attempt");
     expect(run.status).toBe("completed");
     expect(run.fence).toBeGreaterThan(Number(rows[0]?.max));
@@ -181,7 +181,7 @@ describe.skipIf(POSTGRES_URL === "")("with a server", () => {
 
     const third = await move();
     expect(third.code).toBe(1);
-    expect(third.stdout).toMatch(/^Nothing to do: .*app\.db has been moved there already\.\n$/);
+    expect(third.stdout).toMatch(/^Nothing to do: .*app\.db has already been moved there\.\n$/);
   });
 
   test("while an instance lives nothing is moved unless told so, and a held lock comes along", async () => {

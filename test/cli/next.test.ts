@@ -92,12 +92,16 @@ const MISTAKES: readonly [name: string, args: string[], message: RegExp][] = [
   ["an empty expression", [""], /^<cron>: must be a cron expression such as "30 2 \* \* \*"/],
   ["four fields", ["* * * *"], /must have 5 fields .* but has 4/],
   ["unquoted fields", ["0", "2", "*"], /too many arguments/],
-  ["a bad minute", ["61 * * * *"], /^<cron>: is wrong in its minute field, which has 61/],
+  ["a bad minute", ["61 * * * *"], /^<cron>: minute must be 0–59, got 61/],
   ["a date that never comes", ["0 0 31 2 *"], /^<cron>: never happens/],
   ["an endless expression", ["*".repeat(100_000)], /but has 100000 characters/],
   ["an unknown zone", ["@daily", "--tz", "Europe/Pari"], /^--tz: .*Did you mean "Europe\/Paris"\?/],
   ["an empty zone", ["@daily", "--tz", ""], /^--tz: .*but is an empty string/],
-  ["a time without a zone", ["@daily", "--from", "2026-03-08T07:00:00"], /ISO text with a zone/],
+  [
+    "a time without a zone",
+    ["@daily", "--from", "2026-03-08T07:00:00"],
+    /a time with its zone such as/,
+  ],
   ["no ticks", ["@daily", "--count", "0"], /a whole number from 1 to 1000/],
 ];
 

@@ -43,7 +43,7 @@ test("everything is paused with a note, says so wherever it matters, and is resu
   );
   expect((await json("tick")).document).toMatchObject({ fired: [], executed: 0 });
   const lifted = await terminal.holdfast(["resume", "--all"]);
-  expect(lifted.stdout).toMatch(/^Everything goes on; it was paused since .* by ada/);
+  expect(lifted.stdout).toMatch(/^Everything is resumed; it was paused since .* by ada/);
   expect((await json("resume", "--all")).document).toEqual({ lifted: null });
   expect((await json("tick")).document).toMatchObject({ executed: 1 });
 });
@@ -52,7 +52,7 @@ test("without --all nothing is done, and the message names what was meant", asyn
   for (const command of ["pause", "resume"]) {
     const { code, stderr } = await terminal.holdfast([command]);
     expect(code).toBe(2);
-    expect(stderr).toContain(`say --all. For one of them: schedules ${command} <name>`);
+    expect(stderr).toContain(`add --all to confirm. For a single one: schedules ${command} <name>`);
   }
   expect((await json("queues", "list")).document.pausedAll).toBeNull();
 });

@@ -43,7 +43,7 @@ test("a queue is listed, paused with a note and resumed; a run in it says what i
   expect((await terminal.holdfast(["queues", "list"])).stdout).toMatch(/slow .* the relay is down/);
   expect((await json("queues", "resume", "slow")).document).toMatchObject({ pausedAt: null });
   const waits = await terminal.holdfast(["runs", "show", document.id]);
-  expect(waits.stdout).toMatch(/waits +for an instance that knows its job: none is live/);
+  expect(waits.stdout).toMatch(/waits +for a worker: no live instance executes this job/);
 });
 
 test.for(["queues", "instances", "audit"])(

@@ -1,4 +1,4 @@
-// What cannot be done: exit code 3, one message that says what to do, no secret in it and no stack.
+// Tests refused commands: exit code 3, one message that says what to do, no secret in it and no stack.
 
 import { existsSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { type AddressInfo, createServer } from "node:net";
@@ -43,7 +43,7 @@ test.for(LOOKING)("%s on a database that does not exist makes none", async (comm
   const args = command.replace("<id>", "0199c1f2-5a3e-7c41-9d0b-2f6c1c8e7a55").split(" ");
   expectRefusal(
     await terminal.holdfast([...args, "--database", "sqlite:data/app.db"]),
-    /The database at sqlite:.*data\/app\.db could not be reached \(tried to open a SQLite file that does not exist\)\.\nCheck --database .* make the file\.$/m,
+    /The database at sqlite:.*data\/app\.db could not be reached \(tried: open a SQLite file that does not exist\)\.\nCheck --database .* make the file\.$/m,
   );
   expect(existsSync(path.join(terminal.folder, "data"))).toBe(false);
 });
@@ -151,7 +151,8 @@ test("every wrong flag of a call is named at once", async () => {
   const args = ["runs", "list", "--limit", "0", "--status", "faild", "--watch", "5"];
   const { code, stderr } = await terminal.holdfast(args);
   expect(code).toBe(2);
-  for (const flag of ["--limit", "--status", "--watch"]) expect(stderr).toContain(`'${flag} <`);
+  for (const flag of ['--limit "0"', '--status "faild"', '--watch "5"'])
+    expect(stderr).toContain(`${flag}: `);
 });
 
 test("a log format that does not exist is refused", async () => {
@@ -170,7 +171,7 @@ test("an unknown variable of ours is named on standard error with the one that w
   expect(stored.stderr).toMatch(
     /^\S+ ! .*HOLDFAST_POL_INTERVAL.*Did you mean HOLDFAST_POLL_INTERVAL\?\n$/,
   );
-  const listed = await terminal.holdfast(["runs", "list", "--json"], { env });
+  const listed = await terminal.begin(["runs", "list", "--json"], { env }).ended;
   expect(listed.code).toBe(0);
   expect(JSON.parse(listed.stderr)).toMatchObject({
     ...{ event: "variable.unknown", variable: "HOLDFAST_POL_INTERVAL" },
@@ -215,7 +216,7 @@ const BAD_CONFIGS: readonly [name: string, text: string, message: RegExp][] = [
   [
     "a missing default export",
     "export const holdfast = 1;\n",
-    /must default-export its Holdfast, but its default export is missing\. Right would be/,
+    /must default-export its Holdfast, but its default export is missing\. For example/,
   ],
   [
     "a default export of something else",
@@ -237,7 +238,7 @@ const BAD_CONFIGS: readonly [name: string, text: string, message: RegExp][] = [
 
 test.for(BAD_CONFIGS)("a configuration file with %s is refused", async ([, text, message]) => {
   terminal.write({ "holdfast.config.mjs": text });
-  expectRefusal(await terminal.holdfast(["start"]), message);
+  expectRefusal(await terminal.begin(["start"]).ended, message);
   expect(existsSync(path.join(terminal.folder, "app.db"))).toBe(false);
 });
 
@@ -246,13 +247,13 @@ test("a mistake in a module of the user's is shown with its place, whatever its 
     "holdfast.config.mjs": 'import "./dist/core/settings.mjs";\n',
     "dist/core/settings.mjs": "const port = undefined;\nport.toString();\n",
   });
-  expectRefusal(await terminal.holdfast(["start"]), /dist\/core\/settings\.mjs:2/);
+  expectRefusal(await terminal.begin(["start"]).ended, /dist\/core\/settings\.mjs:2/);
 });
 
 test("a start without a configuration file says which names it looked for", async () => {
   expectRefusal(
     await terminal.holdfast(["start"]),
-    /looked for holdfast\.config\.ts, holdfast\.config\.mjs, holdfast\.config\.js/,
+    /searched for holdfast\.config\.ts, holdfast\.config\.mjs, holdfast\.config\.js/,
   );
   expectRefusal(
     await terminal.holdfast(["dev", "nowhere.mjs"]),
@@ -280,8 +281,8 @@ test("a database in the code that lies beyond this machine is not used by dev", 
   const url = "postgres://app:hunter2@db.example.com/app";
   terminal.write({ "holdfast.config.mjs": configText(ECHO_JOB, `{ database: "${url}" }`) });
   expectRefusal(
-    await terminal.holdfast(["dev"]),
-    /\(postgres:\/\/app:\*\*\*@db\.example\.com\/app\) is beyond this machine\. Give --database/,
+    await terminal.begin(["dev"]).ended,
+    /\(postgres:\/\/app:\*\*\*@db\.example\.com\/app\) is on another machine\. Give --database/,
   );
 });
 
@@ -319,7 +320,7 @@ test("with --database the configuration of this folder is executed only by comma
   }
   const { stderr } = await terminal.holdfast(["runs", "show", id, ...database]);
   expect(stderr).toMatch(/There is no run/);
-  // What they do depends on the code: its retention, its own checks, its destinations, its jobs.
+  // Their work depends on the code: its retention, its own checks, its destinations, its jobs.
   const needing = ["prune", "check", "alerts test", "enqueue echo {}", "schedules plan", "migrate"];
   for (const command of [...needing, "runs list --config holdfast.config.mjs", "runs list"]) {
     const flags = command === "runs list" ? [] : database;
@@ -359,7 +360,7 @@ test("a port that another process has is refused before the instance starts", as
   // Standard output, where the line "instance started" would be, is empty.
   expectRefusal(
     ended,
-    new RegExp(`^Port ${port} of 127\\.0\\.0\\.1 is taken by another process\\.`),
+    new RegExp(`^Port ${port} of 127\\.0\\.0\\.1 is in use by another process\\.`),
   );
   expect(existsSync(path.join(terminal.folder, "app.db"))).toBe(false);
 });

@@ -28,6 +28,12 @@ holdfast.job("telling", {
     if (input.waits) await pause(600_000, null, { signal: ctx.signal });
   },
 });
+holdfast.job("approval", {
+  async run(input, ctx) {
+    await ctx.step("ask", () => ({ asked: "ada" }));
+    return ctx.waitFor("approved", { key: input.order, timeout: "6h" });
+  },
+});
 holdfast.job("fan", {
   run: (input, ctx) => ctx.enqueueBatch(
     [{ job: "echo", input: 1 }, { job: "refuse", input: 2 }, { job: "nobody", input: 3 }], { then: "echo" }),
@@ -190,7 +196,9 @@ test("the same key is the same run; with another input it is refused", async () 
 test("an unknown job is named with the one that was probably meant", async () => {
   const { code, stdout, stderr } = await terminal.holdfast(["enqueue", "ecko", "{}", ...place]);
   expect({ code, stdout }).toEqual({ code: 2, stdout: "" });
-  expect(stderr).toMatch(/No job is named ecko\. Did you mean echo\? Known: echo, elsewhere/);
+  expect(stderr).toMatch(
+    /No job is named ecko\. Did you mean echo\? Known: approval, echo, elsewhere/,
+  );
 });
 
 test("what was given to enqueue is what show shows", async () => {
@@ -313,7 +321,7 @@ test("a pending run is cancelled at once, and retried", async () => {
   const retried = await terminal.holdfast(["runs", "retry", id, ...place]);
   expect(retried).toMatchObject({
     code: 0,
-    stdout: `Run ${id}: pending again, with one attempt more.\n`,
+    stdout: `Run ${id}: pending again, with one more attempt.\n`,
   });
   expect(await json(["runs", "retry", id])).toMatchObject({
     code: 1,
@@ -453,4 +461,58 @@ test("a run is shown, cancelled and read by six characters of its id, and fewer 
   expect(several).toMatchObject({ code: 1, stdout: "" });
   expect(several.stderr).toMatch(/several run ids: .*Give more of the id/);
   expect(several.stderr).toContain(id);
+});
+
+test("signal stores a value once, and says what is wrong with another call", async () => {
+  const send = (...args: string[]) => json(["signal", "approved", "--key", "order-9", ...args]);
+  expect((await send("--value", '{"by":"ada"}')).document).toEqual({
+    name: "approved",
+    key: "order-9",
+    repeated: false,
+  });
+  const again = await json(
+    ["signal", "approved", "--key", "order-9", "--value", "-"],
+    '{"by":"ada"}',
+  );
+  expect(again).toMatchObject({ code: 0, document: { repeated: true } });
+  const other = await send();
+  expect(other).toMatchObject({ code: 1, document: undefined });
+  expect(JSON.parse(other.stderr)).toMatchObject({
+    error: "signal_conflict",
+    message: expect.stringContaining("sent with another value before"),
+  });
+  const broken = await send("--value", "{by:ada}");
+  expect(broken.code).toBe(2);
+  expect(broken.stderr).toContain("--value is not JSON");
+  const empty = await json(["signal", "approved", "--key", ""]);
+  expect(empty.code).toBe(2);
+});
+
+test("runs list --waiting finds suspended runs; runs show says what one waits for, and its steps", async () => {
+  const { document: stored } = await json(["enqueue", "approval", '{"order":"order-11"}']);
+  const suspended = await until("the run is suspended", async () => {
+    const { document } = await json(["runs", "list", "--waiting", "--job", "approval"]);
+    return document.runs.length === 1 ? document.runs[0] : null;
+  });
+  expect(suspended).toMatchObject({ id: stored.id, status: "pending" });
+  expect((await json(["runs", "list", "--waiting", "--job", "echo"])).document.runs).toEqual([]);
+  const { stdout } = await terminal.holdfast(["runs", "show", stored.id, ...place]);
+  expect(stdout).toMatch(
+    /waits +for the signal approved with the key order-11, since \S+Z, until \S+Z/,
+  );
+  expect(stdout).toMatch(/ask +step +done .*\{"asked":"ada"\}/);
+  expect(stdout).toMatch(/approved +signal +waiting .*approved with the key order-11, until/);
+  expect((await json(["runs", "show", stored.id])).document.steps).toMatchObject([
+    { name: "ask", state: "done", value: { asked: "ada" } },
+    { name: "approved", state: "waiting", signal: "approved", key: "order-11" },
+  ]);
+  const wrong = await json(["runs", "list", "--waiting", "--status", "failed"]);
+  expect(wrong.code).toBe(2);
+  expect(wrong.stderr).toContain("leave out --status");
+  await json(["signal", "approved", "--key", "order-11", "--value", "true"]);
+  const ended = await until("the run has completed", async () => {
+    const { document } = await json(["runs", "show", stored.id]);
+    return document.status === "completed" ? document : null;
+  });
+  expect(ended.steps.at(-1)).toMatchObject({ name: "approved", state: "done", value: true });
 });

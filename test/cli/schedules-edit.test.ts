@@ -48,20 +48,20 @@ test("a monitor is made, shown, checked in for and explained as what runs elsewh
   const neither = await terminal.holdfast(["schedules", "create", "x", "--cron", "0 3 * * *"]);
   expect(neither).toMatchObject({
     code: 2,
-    stderr: expect.stringMatching(/--job report; or --monitor/),
+    stderr: expect.stringMatching(/--job report, or --monitor/),
   });
   const began = await terminal.holdfast(["schedules", "ping", "backup", "--state", "start"]);
-  expect(began.stdout).toMatch(/^Begun .* Its end is waited for until/);
+  expect(began.stdout).toMatch(/^Begun .* Its end is expected by/);
   const fail = ["schedules", "ping", "backup", "--state", "fail", "--reason", "the disk is full"];
   expect((await terminal.holdfast(fail)).stdout).toMatch(/^Checked in as failed /);
   const { stdout: shown } = await terminal.holdfast(["schedules", "show", "backup"]);
-  expect(shown).toMatch(/^monitor +what it watches runs elsewhere, and checks in$/m);
+  expect(shown).toMatch(/^monitor +watches remote work that checks in$/m);
   expect(shown).toMatch(/^check-in +\S+ failed/m);
   expect(shown).toMatch(/^grace +30m$/m);
   expect(shown).not.toMatch(/^(job|input|overlap|missed) /m);
   const { stdout: list } = await terminal.holdfast(["schedules", "list"]);
   expect(list).toMatch(/backup +\(monitor\) /);
-  // What is not given stays; with a job it is a schedule like any other.
+  // Members that are not given stay; with a job it becomes an ordinary schedule.
   const longer = await json("schedules", "update", "backup", "--grace", "45m");
   expect(longer.document.schedule).toMatchObject({
     monitor: true,
@@ -178,7 +178,7 @@ test("an update that changes nothing says so and makes no version", async () => 
     "10m",
   ]);
   expect(code).toBe(0);
-  expect(stdout).toMatch(/^Schedule same was that already: every 10 minutes\.\n/);
+  expect(stdout).toMatch(/^Schedule same is unchanged: every 10 minutes\.\n/);
   expect((await json("schedules", "versions", "same")).document.versions).toHaveLength(1);
 });
 
@@ -189,7 +189,7 @@ test("create refuses a name that exists, and says what to do", async () => {
     code: 1,
     stdout: "",
     stderr:
-      "There is a schedule taken already; nothing was changed. To change it: holdfast schedules update taken …\n",
+      "The schedule taken already exists; nothing was changed. To change it: holdfast schedules update taken …\n",
   });
   const { document } = await json("schedules", "show", "taken");
   expect(document).toMatchObject({ job: "report", every: "1h" });
@@ -370,7 +370,9 @@ test("input may come from standard input", async () => {
 test("a backfill that nobody works on says so once", async () => {
   const range = ["--from", "2026-01-01T00:00:00Z", "--to", "2026-01-01T00:04:00Z"];
   const session = terminal.begin(["schedules", "backfill", "minutely", ...range]);
-  await session.line(/^No progress for 10 s: no instance with the scheduler on seems to run\./);
+  await session.line(
+    /^No progress for 10 s: no instance with the scheduler on seems to be running\./,
+  );
   session.child.kill("SIGINT");
   const { code, stdout, stderr } = await session.ended;
   expect(code).toBe(1);
@@ -406,8 +408,8 @@ test("what several change at the same time is all there afterwards", async () =>
 });
 
 const MISTAKES: readonly [name: string, args: string[], message: RegExp][] = [
-  ["no job", ["create", "x", "--every", "1h"], /Say what it runs: --job report; or --monitor/],
-  ["no rhythm", ["create", "x", "--job", "report"], /^Say when it ticks: --cron "30 2 \* \* \*"/],
+  ["no job", ["create", "x", "--every", "1h"], /Name what it runs: --job report, or --monitor/],
+  ["no rhythm", ["create", "x", "--job", "report"], /^Name when it ticks: --cron "30 2 \* \* \*"/],
   [
     "two rhythms",
     ["create", "x", "--job", "report", "--every", "1h", "--cron", "@daily"],
@@ -429,7 +431,7 @@ const MISTAKES: readonly [name: string, args: string[], message: RegExp][] = [
   [
     "a time without a zone",
     ["create", "x", "--job", "report", "--at", "2030-01-01T00:00"],
-    /ISO text with a zone/,
+    /a time with its zone such as/,
   ],
   [
     "clocks for an interval",
@@ -451,7 +453,7 @@ const MISTAKES: readonly [name: string, args: string[], message: RegExp][] = [
     ["create", "", "--job", "report", "--every", "1h"],
     /must be a text of 1 to 200/,
   ],
-  ["nothing to change", ["update", "nightly"], /^Say what to change/],
+  ["nothing to change", ["update", "nightly"], /^Name what to change/],
   ["an unknown member to unset", ["update", "nightly", "--unset", "tags"], /Did you mean tag\?/],
   [
     "a member that is set and unset",
@@ -473,7 +475,11 @@ const MISTAKES: readonly [name: string, args: string[], message: RegExp][] = [
     ["backfill", "nightly", "--from", "2026-01-01"],
     /^Give the range/,
   ],
-  ["a cancelled range", ["backfill", "nightly", "--cancel", "--all"], /it goes alone/],
+  [
+    "a cancelled range",
+    ["backfill", "nightly", "--cancel", "--all"],
+    /give it without other flags/,
+  ],
   [
     "a range that ends before it begins",
     ["backfill", "nightly", "--from", "2026-01-02", "--to", "2026-01-01"],
@@ -489,7 +495,11 @@ const MISTAKES: readonly [name: string, args: string[], message: RegExp][] = [
     ["create", "x", "--job", "report", "--every", "1h", "--alerts", '{"stale":"soon"}'],
     /^--alerts: stale must be a duration such as "30s"/,
   ],
-  ["an instant without a zone", ["explain", "nightly", "2026-01-01T00:00"], /ISO text with a zone/],
+  [
+    "an instant without a zone",
+    ["explain", "nightly", "2026-01-01T00:00"],
+    /a time with its zone such as/,
+  ],
   ["a bad outcome", ["ticks", "--outcome", "mised"], /Did you mean missed\?/],
   ["a mistyped command", ["lst"], /unknown command 'lst'\n\(Did you mean list\?\)/],
   [

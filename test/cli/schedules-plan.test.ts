@@ -35,7 +35,7 @@ test("a new schedule is planned, applied, and then nothing is left to do", async
   expect(applied).toMatchObject({
     code: 0,
     stderr: expect.stringMatching(
-      /schedule=nightly, warning=A tick that nobody fired in time .* up to 1 d late/,
+      /schedule=nightly, warning=After downtime, the most recent missed tick .* up to 1 d late/,
     ),
   });
   expect(applied.stdout).toMatch(/^nightly {2}created\n[\s\S]*\n1 schedule changed\.\n$/);
@@ -72,7 +72,7 @@ test("a schedule that a call made is left alone", async () => {
   expect({ code, stdout }).toEqual({
     code: 0,
     stdout:
-      "nightly  left alone: another app, or a call, made a schedule of this name\nNothing would change.\n",
+      "nightly  unchanged: another app, or a call, made a schedule of this name\nNothing would change.\n",
   });
 });
 
@@ -90,7 +90,7 @@ test("what vanished from the code is paused once", async () => {
   expect((await json("schedules", "show", "nightly")).document.status).toBe("paused");
   expect(await terminal.holdfast(["schedules", "plan"])).toMatchObject({
     code: 0,
-    stdout: "nightly  no longer declared: left as it is\nNothing would change.\n",
+    stdout: "nightly  no longer declared: unchanged\nNothing would change.\n",
   });
 });
 
@@ -111,11 +111,11 @@ test("a change by hand of what code declares says how long it stays", async () =
   await terminal.holdfast(["schedules", "apply"]);
   const args = ["schedules", "update", "nightly", "--priority", "5"];
   expect((await terminal.holdfast(args)).stdout).toMatch(
-    /\nIt is declared in code of shop: this change stays until the definition there changes\.\n$/,
+    /\nIt is declared in code of shop: this change lasts until the definition there changes\.\n$/,
   );
   expect(await terminal.holdfast(["schedules", "plan"])).toMatchObject({ code: 0 });
   expect((await terminal.holdfast(["schedules", "delete", "nightly"])).stdout).toMatch(
-    /^Schedule nightly deleted\.\nIt is declared in code of shop: the next start there makes it again\./,
+    /^Schedule nightly deleted\.\nIt is declared in code of shop: the next start there creates it again\./,
   );
   expect(await terminal.holdfast(["schedules", "plan"])).toMatchObject({ code: 1 });
 });

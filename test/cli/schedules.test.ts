@@ -80,10 +80,18 @@ test("a schedule fires, and list, show, ticks, explain and runs say so", async (
     "",
   ]);
 
-  const second = `${tick.at.slice(0, 19)}Z`;
-  expect(await json(["schedules", "explain", "often", second])).toMatchObject({
-    document: { tick: tick.at, runId: tick.runId },
-  });
+  const [day, time] = [tick.at.slice(0, 10), tick.at.slice(11, 19)];
+  // As ISO, and as tables and explanations print it, quoted or in several words.
+  for (const printed of [
+    [`${day}T${time}Z`],
+    [`${day} ${time}Z`],
+    [day, `${time}Z`],
+    [`${day} ${time} UTC`],
+    [`Wed ${day} ${time} +00:00`],
+  ])
+    expect(await json(["schedules", "explain", "often", ...printed])).toMatchObject({
+      document: { tick: tick.at, runId: tick.runId },
+    });
   const last = (await json(["schedules", "explain", "often"])).document;
   expect(Date.parse(last.tick)).toBeGreaterThanOrEqual(Date.parse(tick.at));
 
@@ -175,7 +183,7 @@ test("a run that waits has no holder", async () => {
   await json(["schedules", "trigger", "waiting"]);
   expect(await words(["schedules", "trigger", "waiting"])).toMatchObject({
     code: 1,
-    stdout: "skipped: locked by a run that waits\n",
+    stdout: "skipped: locked by a waiting run\n",
   });
 });
 
@@ -243,7 +251,9 @@ test("a backfill goes on when its watcher leaves, and is cancelled by a word", a
   const { code, stdout } = await session.ended;
   expect(code).toBe(1);
   expect(stdout).toMatch(/^Left at 1 of 5 ticks: 1 run made\. It goes on in the background/);
-  expect((await words(["schedules", "show", "long"])).stdout).toMatch(/^Being backfilled: 1 of 5/);
+  expect((await words(["schedules", "show", "long"])).stdout).toMatch(
+    /^Backfill in progress: 1 of 5/,
+  );
   expect(await json(["schedules", "backfill", "long", "--cancel"])).toMatchObject({
     code: 0,
     document: { answer: "cancelled" },
@@ -267,7 +277,7 @@ test("whoever watches hears that a backfill was cancelled", async () => {
 test("a backfill that is left alone says that it has begun; one without ticks that there are none", async () => {
   await created("detached", "echo");
   const { stdout } = await words(["schedules", "backfill", "detached", ...RANGE, "--detach"]);
-  expect(steady(stdout)).toBe("Backfill <id> begun: 0 of 5 ticks: 0 runs made.\n");
+  expect(steady(stdout)).toBe("Backfill <id> started: 0 of 5 ticks: 0 runs made.\n");
   const future = ["--from", "2098-01-01", "--to", "2099-01-01"];
   await created("without", "echo");
   expect(await words(["schedules", "backfill", "without", ...future])).toMatchObject({
@@ -281,7 +291,7 @@ test("a backfill that waits for a worker says so once", async () => {
   const session = terminal.begin(["schedules", "backfill", "unserved", ...RANGE, ...place]);
   const line = await session.line(/^No progress/);
   expect(steady(line)).toBe(
-    "No progress for <duration>: run <id> waits. Is an instance up that executes the job elsewhere?",
+    "No progress for <duration>: run <id> is waiting. Is an instance running that executes the job elsewhere?",
   );
   session.child.kill("SIGINT");
   expect((await session.ended).stderr.match(/No progress/g)).toHaveLength(1);

@@ -46,7 +46,7 @@ test.runIf(hasTerminals)("top takes the terminal, and q gives it back", async ()
 
 test.runIf(hasTerminals)("Ctrl-C leaves top in good order too", async () => {
   const session = onTerminal(["top"]);
-  await until("it is drawn", () => session.text().includes("q leaves"));
+  await until("it is drawn", () => session.text().includes("q quits"));
   session.child.stdin.write("\u0003");
   expect(await session.ended).toBe(0);
   expect(session.text().endsWith("\u001b[?25h\u001b[?1049l")).toBe(true);

@@ -1,7 +1,9 @@
 // Runs the built program as a user does: in a folder, with arguments, by signals; and waits for the
-// lines that it prints, never for time to pass.
+// lines that it prints, never for time to pass. Commands that end by themselves share one process
+// (warm-program.mjs); `begin` gives a command a process of its own.
 
-import { type ChildProcess, spawn } from "node:child_process";
+import { type ChildProcess, fork, spawn } from "node:child_process";
+import { once } from "node:events";
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import path from "node:path";
 
@@ -19,9 +21,9 @@ export type Terminal = {
   readonly folder: string;
   /** Writes files of the user's project, by their path inside the folder. */
   write(files: Readonly<Record<string, string>>): void;
-  /** Runs a command to its end. */
+  /** Runs a command to its end, in the process that commands share; one with input has a process of its own. */
   holdfast(args: readonly string[], options?: CommandOptions): Promise<Ended>;
-  /** Starts a command that goes on until told otherwise. */
+  /** Starts a command in a process of its own. */
   begin(args: readonly string[], options?: CommandOptions): Session;
   /** Ends what is still running and removes the folder. */
   close(): Promise<void>;
@@ -41,6 +43,7 @@ export function openTerminal(): Terminal {
   mkdirSync(SCRATCH, { recursive: true });
   const folder = mkdtempSync(path.join(SCRATCH, "cli-"));
   const sessions: Session[] = [];
+  const warm = new WarmProgram(folder);
   const begin = (args: readonly string[], options: CommandOptions = {}) => {
     const session = startSession([PROGRAM, ...args], folder, options);
     sessions.push(session);
@@ -54,14 +57,52 @@ export function openTerminal(): Terminal {
         writeFileSync(path.join(folder, name), text);
       }
     },
-    holdfast: (args, options) => begin(args, options).ended,
+    holdfast: (args, options = {}) =>
+      options.input === undefined ? warm.run(args, options) : begin(args, options).ended,
     begin,
     async close() {
+      await warm.close();
       for (const { child } of sessions) child.kill("SIGKILL");
       await Promise.all(sessions.map(({ ended }) => ended));
       rmSync(folder, { recursive: true, force: true, maxRetries: 5 });
     },
   };
+}
+
+/** One process that runs commands one after the other. */
+class WarmProgram {
+  readonly #folder: string;
+  #child: ChildProcess | null = null;
+  #last: Promise<unknown> = Promise.resolve();
+
+  constructor(folder: string) {
+    this.#folder = folder;
+  }
+
+  run(args: readonly string[], { env = {} }: CommandOptions): Promise<Ended> {
+    const ended = this.#last.then(async () => {
+      this.#child ??= fork(path.join(import.meta.dirname, "warm-program.mjs"), [PROGRAM], {
+        cwd: this.#folder,
+        env: cleanEnvironment(),
+        execArgv: [],
+      });
+      this.#child.send({ args, env: { ...cleanEnvironment(), HOLDFAST_PORT: "0", ...env } });
+      const exited = once(this.#child, "exit").then(([code]) => {
+        throw new Error(`The process of commands ended with ${code} in: ${args.join(" ")}`);
+      });
+      const [message] = await Promise.race([once(this.#child, "message"), exited]);
+      return message as Ended;
+    });
+    this.#last = ended.catch(() => undefined);
+    return ended;
+  }
+
+  async close(): Promise<void> {
+    if (this.#child === null) return;
+    const exited = once(this.#child, "exit");
+    this.#child.kill("SIGKILL");
+    await exited;
+  }
 }
 
 export function startSession(

@@ -31,7 +31,11 @@ const MISTAKES: readonly [name: string, args: string[], message: RegExp][] = [
     /unknown option '--jsno'\n\(Did you mean --json\?\)/,
   ],
   ["one argument too many", ["runs", "list", "all"], /too many arguments/],
-  ["a missing argument", ["runs", "show"], /missing required argument 'run'/],
+  [
+    "a missing argument",
+    ["runs", "show"],
+    /missing required argument 'run'\nFor example: holdfast runs show 0199c1f2-/,
+  ],
   ["a missing value", ["runs", "list", "--limit"], /argument missing/],
   [
     "a bad duration",
@@ -46,12 +50,22 @@ const MISTAKES: readonly [name: string, args: string[], message: RegExp][] = [
   [
     "a bad time",
     ["enqueue", "echo", "{}", "--at", "tomorrow"],
-    /ISO text with a zone such as "2030-01-31T09:00:00Z"/,
+    /^--at "tomorrow": must be a time with its zone such as "2030-01-31T09:00:00Z"/m,
+  ],
+  [
+    "a bad time to explain",
+    ["schedules", "explain", "nightly", "25:00"],
+    /^<at> "25:00": must be a time with its zone such as "2030-01-31T09:00:00Z"/m,
   ],
   [
     "a bad database URL",
     ["runs", "list", "--database", "mysql://db/app"],
     /neither a SQLite nor a PostgreSQL URL; right would be "sqlite:app.db"/,
+  ],
+  [
+    "a path in place of a database URL",
+    ["runs", "list", "--database", "data/app.db"],
+    /"data\/app\.db" is neither .* URL, did you mean "sqlite:data\/app\.db"\?/,
   ],
   [
     "a database URL with two meanings",
@@ -67,10 +81,14 @@ const MISTAKES: readonly [name: string, args: string[], message: RegExp][] = [
   [
     "a bad status",
     ["runs", "list", "--status", "faild"],
-    /must be one of pending, .* Did you mean failed\?/,
+    /^--status "faild": must be one of pending, .* Did you mean failed\?/m,
   ],
   ["a bad limit", ["runs", "list", "--limit", "0"], /a whole number from 1 to 1000/],
-  ["a bad run id", ["runs", "cancel", "42"], /must be a run id, for example 0199c1f2-/],
+  [
+    "a bad run id",
+    ["runs", "cancel", "42"],
+    /^<run> "42": must be a run id, for example 0199c1f2-/m,
+  ],
   [
     "a bad cursor",
     ["runs", "list", "--cursor", "next"],
@@ -134,7 +152,7 @@ const MISTAKES: readonly [name: string, args: string[], message: RegExp][] = [
   [
     "a database beyond this machine",
     ["dev", "--database", "postgres://app:hunter2@db.example.com/app"],
-    /postgres:\/\/app:\*\*\*@db\.example\.com\/app is beyond this machine\. Add --yes/,
+    /postgres:\/\/app:\*\*\*@db\.example\.com\/app is on another machine\. Add --yes/,
   ],
 ];
 

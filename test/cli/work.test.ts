@@ -28,7 +28,7 @@ test("start works until SIGTERM, finishes what runs, and reports it", async () =
   await session.line(/· instance started: .*jobs=slow, concurrency=10/);
   await session.line(/· slow +halfway/);
   session.child.kill("SIGTERM");
-  await session.line(/Stopping: running runs get 25 s to end\./);
+  await session.line(/Stopping: running runs have 25 s to end\./);
   await session.line(/✓ slow +run completed: .* ms [0-9a-f-]{36}$/);
   await session.line(/^1 finished, 0 handed back, 0 abandoned$/);
   expect(await session.ended).toMatchObject({ code: 0, stderr: "" });
@@ -176,7 +176,7 @@ test("dev ignores a database beyond this machine, and says so", async () => {
   const env = { HOLDFAST_DATABASE_URL: "postgres://app:hunter2@db.example.com/app" };
   const session = terminal.begin(["dev"], { env });
   await session.line(
-    /Ignored: HOLDFAST_DATABASE_URL \(postgres:\/\/app:\*\*\*@db\.example\.com\/app\) is beyond this machine/,
+    /Ignored: HOLDFAST_DATABASE_URL \(postgres:\/\/app:\*\*\*@db\.example\.com\/app\) is on another machine/,
   );
   await session.line(/instance started: .*database=sqlite:.*\.holdfast\/holdfast\.db/);
 });
@@ -198,7 +198,7 @@ test("dev reloads when a source file changes, and waits while it is broken", asy
   await session.line(/jobs=two/);
   terminal.write({ "hello.mjs": "export const hello =;\n" });
   await session.line(/could not be loaded/);
-  await session.line(/ended with exit code 3; waiting for a change/);
+  await session.line(/exited with code 3; waiting for a change/);
   terminal.write({ "hello.mjs": 'export const hello = "three";\n' });
   await session.line(/jobs=three/);
   session.child.kill("SIGTERM");

@@ -31,59 +31,71 @@ export function accessSuite(test: SceneTest): void {
     scene,
   }) => {
     const { store } = scene;
-    await store.beginSession(SESSION);
-    expect(await store.sessionSecret("d1")).toBe("s1");
-    expect(await store.sessionSecret("d2")).toBeNull();
+    await store.sessions.begin(SESSION);
+    expect(await store.sessions.secret("d1")).toBe("s1");
+    expect(await store.sessions.secret("d2")).toBeNull();
     scene.advance(HOUR_MS - 1);
-    expect(await store.sessionSecret("d1")).toBe("s1");
+    expect(await store.sessions.secret("d1")).toBe("s1");
     scene.advance(1);
-    expect(await store.sessionSecret("d1")).toBeNull();
+    expect(await store.sessions.secret("d1")).toBeNull();
   });
 
   test("a session that was ended is gone, and an end without a session changes nothing", async ({
     scene,
   }) => {
     const { store } = scene;
-    await store.beginSession(SESSION);
-    expect(await store.endSession({ digest: "d2" })).toBe(false);
-    expect(await store.endSession({ digest: "d1" })).toBe(true);
-    expect(await store.endSession({ digest: "d1" })).toBe(false);
-    expect(await store.sessionSecret("d1")).toBeNull();
+    await store.sessions.begin(SESSION);
+    expect(await store.sessions.end({ digest: "d2" })).toBe(false);
+    expect(await store.sessions.end({ digest: "d1" })).toBe(true);
+    expect(await store.sessions.end({ digest: "d1" })).toBe(false);
+    expect(await store.sessions.secret("d1")).toBeNull();
   });
 
   test("of one secret the newest sessions are kept, and those of other secrets stay", async ({
     scene,
   }) => {
     const { store } = scene;
-    await store.beginSession({ ...SESSION, digest: "other", secret: "s2" });
+    await store.sessions.begin({ ...SESSION, digest: "other", secret: "s2" });
     for (const digest of ["d1", "d2", "d3", "d4", "d5"]) {
       scene.advance(1);
-      await store.beginSession({ ...SESSION, digest });
+      await store.sessions.begin({ ...SESSION, digest });
     }
-    const known = async (digest: string) => (await store.sessionSecret(digest)) !== null;
+    const known = async (digest: string) => (await store.sessions.secret(digest)) !== null;
     const all = ["d1", "d2", "d3", "d4", "d5", "other"];
     expect(await Promise.all(all.map(known))).toEqual([false, false, true, true, true, true]);
   });
 
-  test("sessions whose time is over are pruned, the others are not", async ({ scene }) => {
+  test("a session that is begun again after a lost answer crowds out no other", async ({
+    scene,
+  }) => {
     const { store } = scene;
-    await store.beginSession(SESSION);
-    await store.beginSession({ ...SESSION, digest: "d2", lengthMs: 2 * HOUR_MS });
+    for (const digest of ["d1", "d2", "d3"]) {
+      await store.sessions.begin({ ...SESSION, digest });
+      scene.advance(1);
+    }
+    await store.sessions.begin({ ...SESSION, digest: "d3" });
+    for (const digest of ["d1", "d2", "d3"]) expect(await store.sessions.secret(digest)).toBe("s1");
+  });
+
+  test("expired sessions are pruned, the others are not", async ({ scene }) => {
+    const { store } = scene;
+    await store.sessions.begin(SESSION);
+    await store.sessions.begin({ ...SESSION, digest: "d2", lengthMs: 2 * HOUR_MS });
     scene.advance(HOUR_MS);
     const params = { keepMs: 24 * HOUR_MS, keepTicksMs: 24 * HOUR_MS, limit: 100 };
-    expect(await store.prune(params)).toBe(1);
-    expect(await store.prune(params)).toBe(0);
-    expect(await store.sessionSecret("d2")).toBe("s1");
+    expect(await store.retention.prune(params)).toBe(1);
+    expect(await store.retention.prune(params)).toBe(0);
+    expect(await store.sessions.secret("d2")).toBe("s1");
   });
 
   test("begin and end of a session keep their entries, once each", async ({ scene }) => {
     const { store } = scene;
     const entry = (verb: string) => auditEntry(ACTOR, { verb, noun: "session", name: null });
-    await store.beginSession({ ...SESSION, audit: entry("begin") });
-    await store.beginSession({ ...SESSION, audit: entry("begin") });
-    await store.endSession({ digest: "d1", audit: entry("end") });
-    await store.endSession({ digest: "d1", audit: entry("end") });
-    const records = await store.audit({ limit: 10 });
+    await store.sessions.begin({ ...SESSION, audit: entry("begin") });
+    await store.sessions.begin({ ...SESSION, audit: entry("begin") });
+    await store.sessions.end({ digest: "d1", audit: entry("end") });
+    await store.sessions.end({ digest: "d1", audit: entry("end") });
+    const records = await store.audit.list({ limit: 10 });
     expect(records.map(({ verb, noun }) => `${verb} ${noun}`)).toEqual([
       "end session",
       "begin session",
@@ -94,60 +106,60 @@ export function accessSuite(test: SceneTest): void {
     scene,
   }) => {
     const { store } = scene;
-    const created = await store.createKey(KEY);
+    const created = await store.keys.create(KEY);
     const { by, lifeMs, ...told } = KEY;
     expect(created).toMatchObject({ ...told, createdBy: by, usedAt: null, isExpired: false });
     expect((created?.expiresAt ?? 0) - (created?.createdAt ?? 0)).toBe(lifeMs);
-    expect(await store.accessKey({ digest: DIGEST })).toEqual(created);
-    expect(await store.accessKey({ name: "deploy" })).toEqual(created);
-    expect(await store.accessKey({ name: "deplo" })).toBeNull();
+    expect(await store.keys.get({ digest: DIGEST })).toEqual(created);
+    expect(await store.keys.get({ name: "deploy" })).toEqual(created);
+    expect(await store.keys.get({ name: "deplo" })).toBeNull();
     scene.advance(HOUR_MS - 1);
-    expect(await store.accessKey({ digest: DIGEST })).toMatchObject({ isExpired: false });
+    expect(await store.keys.get({ digest: DIGEST })).toMatchObject({ isExpired: false });
     scene.advance(1);
-    expect(await store.accessKey({ digest: DIGEST })).toMatchObject({ isExpired: true });
+    expect(await store.keys.get({ digest: DIGEST })).toMatchObject({ isExpired: true });
   });
 
   test("a name has one key: a second one changes nothing, and the same one again is the same", async ({
     scene,
   }) => {
     const { store } = scene;
-    const created = await store.createKey({ ...KEY, lifeMs: null });
+    const created = await store.keys.create({ ...KEY, lifeMs: null });
     expect(created?.expiresAt).toBeNull();
-    expect(await store.createKey({ ...KEY, digest: "0b".repeat(32) })).toBeNull();
-    expect(await store.accessKeys()).toEqual([created]);
+    expect(await store.keys.create({ ...KEY, digest: "0b".repeat(32) })).toBeNull();
+    expect(await store.keys.list()).toEqual([created]);
   });
 
   test("a key that is revoked takes its sessions along, and leaves those of others", async ({
     scene,
   }) => {
     const { store } = scene;
-    const { session = "" } = (await store.createKey(KEY)) ?? {};
-    await store.beginSession({ ...SESSION, secret: session });
-    await store.beginSession({ ...SESSION, digest: "d2" });
-    expect(await store.revokeKey({ name: "other" })).toBe(false);
-    expect(await store.revokeKey({ name: "deploy" })).toBe(true);
-    expect(await store.revokeKey({ name: "deploy" })).toBe(false);
-    expect(await store.accessKey({ digest: DIGEST })).toBeNull();
-    expect(await store.sessionSecret("d1")).toBeNull();
-    expect(await store.sessionSecret("d2")).toBe("s1");
-    const next = await store.createKey({ ...KEY, digest: "0b".repeat(32) });
+    const { session = "" } = (await store.keys.create(KEY)) ?? {};
+    await store.sessions.begin({ ...SESSION, secret: session });
+    await store.sessions.begin({ ...SESSION, digest: "d2" });
+    expect(await store.keys.revoke({ name: "other" })).toBe(false);
+    expect(await store.keys.revoke({ name: "deploy" })).toBe(true);
+    expect(await store.keys.revoke({ name: "deploy" })).toBe(false);
+    expect(await store.keys.get({ digest: DIGEST })).toBeNull();
+    expect(await store.sessions.secret("d1")).toBeNull();
+    expect(await store.sessions.secret("d2")).toBe("s1");
+    const next = await store.keys.create({ ...KEY, digest: "0b".repeat(32) });
     expect(next?.session).not.toBe(session);
   });
 
   test("the last use of a key is written once an hour at most", async ({ scene }) => {
     const { store } = scene;
-    await store.createKey({ ...KEY, lifeMs: null });
-    expect(await store.accessKey({ name: "deploy" })).toMatchObject({ isUseDue: true });
-    await store.touchKey("deploy");
-    const used = await store.accessKey({ name: "deploy" });
+    await store.keys.create({ ...KEY, lifeMs: null });
+    expect(await store.keys.get({ name: "deploy" })).toMatchObject({ isUseDue: true });
+    await store.keys.touch("deploy");
+    const used = await store.keys.get({ name: "deploy" });
     expect(used).toMatchObject({ usedAt: used?.createdAt, isUseDue: false });
     scene.advance(HOUR_MS - 1);
-    await store.touchKey("deploy");
-    expect(await store.accessKey({ name: "deploy" })).toEqual(used);
+    await store.keys.touch("deploy");
+    expect(await store.keys.get({ name: "deploy" })).toEqual(used);
     scene.advance(1);
-    expect(await store.accessKey({ name: "deploy" })).toMatchObject({ isUseDue: true });
-    await store.touchKey("deploy");
-    expect(await store.accessKey({ name: "deploy" })).toMatchObject({
+    expect(await store.keys.get({ name: "deploy" })).toMatchObject({ isUseDue: true });
+    await store.keys.touch("deploy");
+    expect(await store.keys.get({ name: "deploy" })).toMatchObject({
       usedAt: (used?.usedAt ?? 0) + HOUR_MS,
     });
   });
@@ -156,13 +168,13 @@ export function accessSuite(test: SceneTest): void {
     scene,
   }) => {
     const { store } = scene;
-    await store.createKey(KEY);
-    await store.createKey({ ...KEY, name: "lasting", digest: "0b".repeat(32), lifeMs: null });
+    await store.keys.create(KEY);
+    await store.keys.create({ ...KEY, name: "lasting", digest: "0b".repeat(32), lifeMs: null });
     const params = { keepMs: 24 * HOUR_MS, keepTicksMs: 24 * HOUR_MS, limit: 100 };
     scene.advance(HOUR_MS + 30 * 24 * HOUR_MS - 1);
     const kept = async () => {
-      await store.prune(params);
-      return (await store.accessKeys()).map(({ name }) => name);
+      await store.retention.prune(params);
+      return (await store.keys.list()).map(({ name }) => name);
     };
     expect(await kept()).toEqual(["deploy", "lasting"]);
     scene.advance(1);

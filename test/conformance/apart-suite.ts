@@ -2,7 +2,7 @@
 // that claimed it will renew and end it.
 
 import { expect } from "vitest";
-import { continuations, heldChildren } from "./batch-words.js";
+import { continuations, heldChildren } from "./batch-fixtures.js";
 import { completed, type Held, handedBack, idsOf, LEASE_MS, type SceneTest } from "./scene.js";
 
 export function apartSuite(test: SceneTest): void {
@@ -25,9 +25,9 @@ export function apartSuite(test: SceneTest): void {
     const [kept, dropped] = await scene.claim({ apart: ["study"] });
     if (!kept || !dropped) throw new Error("Two runs were to be claimed.");
     scene.advance(LEASE_MS - 1);
-    await scene.store.renew({ holder: scene.holder, fences: [kept.fence] });
+    await scene.store.leases.renew({ holder: scene.holder, fences: [kept.fence] });
     scene.advance(1);
-    const reclaimed = await scene.store.reclaim({ limit: 10, chance: 0 });
+    const reclaimed = await scene.store.leases.reclaim({ limit: 10, random: 0 });
     expect(idsOf(reclaimed)).toEqual([dropped.id]);
     expect(await scene.settle(completed(dropped))).toEqual([
       { id: dropped.id, fence: dropped.fence },
@@ -35,13 +35,11 @@ export function apartSuite(test: SceneTest): void {
     expect(await scene.settle(completed(kept))).toEqual([]);
   });
 
-  test("a claim apart keeps to its limit, and settles what came along with it", async ({
-    scene,
-  }) => {
+  test("a separate claim keeps its limit and applies its settlements", async ({ scene }) => {
     await scene.enqueued(5);
     const [first, second] = await scene.claim({ limit: 2, apart: ["study"] });
     if (!first || !second) throw new Error("Two runs were to be claimed.");
-    const { claims, stale } = await scene.store.exchange({
+    const { claims, stale } = await scene.store.claims.exchange({
       holder: scene.holder,
       token: crypto.randomUUID(),
       settlements: [completed(first), handedBack(second)],
@@ -49,7 +47,7 @@ export function apartSuite(test: SceneTest): void {
       wantsSuspect: false,
       jobs: ["study"],
       queues: null,
-      chance: 0,
+      random: 0,
       apart: ["study"],
     });
     expect(stale).toEqual([]);
@@ -57,7 +55,7 @@ export function apartSuite(test: SceneTest): void {
     expect((await scene.record(first.id)).status).toBe("completed");
   });
 
-  test("nothing is claimed twice under one name: what is held under it is the answer", async ({
+  test("a repeated claim under one name returns the runs that it already holds", async ({
     scene,
   }) => {
     await scene.enqueued(5);
@@ -86,7 +84,7 @@ export function apartSuite(test: SceneTest): void {
     if (!first || !second) throw new Error("Two children were to be claimed.");
     const waiting = await scene.enqueued(2);
     const exchange = (settlements: Parameters<typeof scene.settle>) =>
-      scene.store.exchange({
+      scene.store.claims.exchange({
         holder: scene.holder,
         token: crypto.randomUUID(),
         settlements,
@@ -94,7 +92,7 @@ export function apartSuite(test: SceneTest): void {
         wantsSuspect: false,
         jobs: ["study"],
         queues: null,
-        chance: 0,
+        random: 0,
         apart: ["study"],
       });
     const { claims, ...one } = await exchange([completed(first)]);
@@ -104,7 +102,9 @@ export function apartSuite(test: SceneTest): void {
     expect(await continuations(scene)).toMatchObject([{ id: batch.after?.id }]);
   });
 
-  test("what is handed back with a pause waits for it, its attempt refunded", async ({ scene }) => {
+  test("a run that is handed back with a delay waits for it, and its attempt is refunded", async ({
+    scene,
+  }) => {
     await scene.enqueued(1);
     const held = await scene.claimOne({ apart: ["study"] });
     const back = {
@@ -115,9 +115,9 @@ export function apartSuite(test: SceneTest): void {
     } as const;
     expect(await scene.settle({ ...back, delayMs: 5_000 })).toEqual([]);
     scene.advance(4_999);
-    expect(await scene.store.promote({ limit: 1 })).toBe(0);
+    expect(await scene.store.work.promote({ limit: 1 })).toBe(0);
     scene.advance(1);
-    expect(await scene.store.promote({ limit: 1 })).toBe(1);
+    expect(await scene.store.work.promote({ limit: 1 })).toBe(1);
     expect(await scene.claimOne()).toMatchObject({ id: held.id, attempt: 1 });
   });
 }

@@ -3,7 +3,7 @@
 import { expect } from "vitest";
 import { type AuditEntry, auditEntry } from "../../src/operations/rules/audit.js";
 import type { Scene, SceneTest } from "./scene.js";
-import { changeOf, MINUTE_MS, UPRIGHT } from "./schedule-words.js";
+import { changeOf, MINUTE_MS, UPRIGHT } from "./schedule-fixtures.js";
 
 const ADA = {
   via: "http",
@@ -18,18 +18,20 @@ function entry(verb: string, noun: AuditEntry["noun"], name: string | null): Aud
 }
 
 async function lines(scene: Scene): Promise<string[]> {
-  const records = await scene.store.audit({ limit: 100 });
+  const records = await scene.store.audit.list({ limit: 100 });
   return records.map(({ verb, noun, name }) => `${verb} ${noun} ${name}`);
 }
 
 export function auditSuite(test: SceneTest): void {
-  test("an entry keeps who, from where, when, why and what", async ({ scene }) => {
-    await scene.store.pauseAll({
+  test("an entry has the actor, the origin, the time, the reason and the change", async ({
+    scene,
+  }) => {
+    await scene.store.pause.begin({
       by: "ada",
       note: null,
       audit: entry("pause", "everything", null),
     });
-    expect(await scene.store.audit({ limit: 10 })).toEqual([
+    expect(await scene.store.audit.list({ limit: 10 })).toEqual([
       { ...entry("pause", "everything", null), id: expect.any(Number), at: scene.now },
     ]);
   });
@@ -41,11 +43,11 @@ export function auditSuite(test: SceneTest): void {
     const [first = "", second = ""] = await scene.enqueued(2);
     const id = (name: string) => ({ id: name });
     const cancel = (name: string) =>
-      store.cancel({ ...id(name), chance: 0, audit: entry("cancel", "run", name) });
+      store.runs.cancel({ ...id(name), random: 0, audit: entry("cancel", "run", name) });
     const retry = (name: string) =>
-      store.retry({ ...id(name), audit: entry("retry", "run", name) });
+      store.runs.retry({ ...id(name), audit: entry("retry", "run", name) });
     const remove = (name: string) =>
-      store.remove({ ...id(name), audit: entry("delete", "run", name) });
+      store.runs.remove({ ...id(name), audit: entry("delete", "run", name) });
     await cancel(first);
     await cancel(first);
     await cancel(scene.id());
@@ -54,30 +56,34 @@ export function auditSuite(test: SceneTest): void {
     await remove(second);
     await cancel(first);
     await remove(first);
-    await store.resumeAll({ audit: entry("resume", "everything", null) });
+    await store.pause.end({ audit: entry("resume", "everything", null) });
     const pause = entry("pause", "everything", null);
     for (const note of [null, null, "moving", "moving", null])
-      await store.pauseAll({ by: "ada", note, audit: pause });
+      await store.pause.begin({ by: "ada", note, audit: pause });
     const queue = (isPaused: boolean, note?: string) =>
-      store.pauseQueue({
+      store.queues.pause({
         queue: "q",
         isPaused,
         ...(note === undefined ? {} : { note }),
         audit: entry(isPaused ? "pause" : "resume", "queue", "q"),
       });
     await queue(false);
-    expect(await store.queues()).not.toContainEqual(expect.objectContaining({ name: "q" }));
+    expect(await store.queues.list()).not.toContainEqual(expect.objectContaining({ name: "q" }));
     for (const note of [undefined, undefined, "full", "full", undefined]) await queue(true, note);
     await queue(false);
     await queue(false);
     const rules = { rules: [] } as never;
-    await store.putCalendar({ name: "c", rules, by: null, audit: entry("set", "calendar", "c") });
+    await store.calendars.put({ name: "c", rules, by: null, audit: entry("set", "calendar", "c") });
     for (let times = 0; times < 2; times += 1)
-      await store.removeCalendar({ name: "c", audit: entry("delete", "calendar", "c") });
-    await store.revokeLock({ name: "l", note: null, audit: entry("release", "lock", "l") });
+      await store.calendars.remove({ name: "c", audit: entry("delete", "calendar", "c") });
+    await store.locks.revoke({ name: "l", note: null, audit: entry("release", "lock", "l") });
     const quiet = { isQuiet: true, by: null, note: null };
     for (const name of ["first", "nobody"])
-      await store.quietInstance({ ...quiet, id: name, audit: entry("quiet", "instance", name) });
+      await store.instances.setQuiet({
+        ...quiet,
+        id: name,
+        audit: entry("quiet", "instance", name),
+      });
     expect((await lines(scene)).reverse()).toEqual([
       `cancel run ${first}`,
       `retry run ${first}`,
@@ -96,7 +102,7 @@ export function auditSuite(test: SceneTest): void {
     await schedules.knowJob();
     const made = { name: "s", edit: schedules.edit(), progress: schedules.progress() };
     for (let times = 0; times < 2; times += 1)
-      await scene.store.createSchedule({ ...made, audit: entry("create", "schedule", "s") });
+      await scene.store.schedules.create({ ...made, audit: entry("create", "schedule", "s") });
     const state = await schedules.state("s");
     const standing = { ...UPRIGHT, pausedAt: scene.now };
     const pause = changeOf(state, { standing, audit: entry("pause", "schedule", "s") });
@@ -108,23 +114,23 @@ export function auditSuite(test: SceneTest): void {
   test("a released lock leaves one", async ({ scene }) => {
     const { store } = scene;
     const asked = { name: "l", token: crypto.randomUUID(), holder: "x", leaseMs: 60_000 };
-    await store.acquireLock({ ...asked, waiting: null } as never);
-    await store.revokeLock({ name: "l", note: "stuck", audit: entry("release", "lock", "l") });
+    await store.locks.acquire({ ...asked, waiting: null } as never);
+    await store.locks.revoke({ name: "l", note: "stuck", audit: entry("release", "lock", "l") });
     expect(await lines(scene)).toEqual(["release lock l"]);
   });
 
-  test("it is read newest first, by pages, by noun, by name, by who and since when", async ({
+  test("entries are read newest first, by page, noun, name, actor and start time", async ({
     scene,
   }) => {
     const { store } = scene;
     for (const [at, noun] of ["run", "queue", "run", "queue"].entries()) {
       scene.advance(MINUTE_MS);
       const who = at < 2 ? "ada" : "bob";
-      await store.addAudit({ ...entry("pause", noun as "run", `n${at}`), who });
+      await store.audit.add({ ...entry("pause", noun as "run", `n${at}`), who });
     }
     const names = async (filter: object) =>
-      (await store.audit({ limit: 10, ...filter })).map(({ name }) => name);
-    const page = await store.audit({ limit: 2 });
+      (await store.audit.list({ limit: 10, ...filter })).map(({ name }) => name);
+    const page = await store.audit.list({ limit: 2 });
     expect(page.map(({ name }) => name)).toEqual(["n3", "n2"]);
     expect(await names({ before: page[1]?.id })).toEqual(["n1", "n0"]);
     expect(await names({ noun: "queue" })).toEqual(["n3", "n1"]);
@@ -132,32 +138,32 @@ export function auditSuite(test: SceneTest): void {
     expect(await names({ who: "bob", noun: "run" })).toEqual(["n2"]);
     expect(await names({ since: { agoMs: MINUTE_MS } })).toEqual(["n3", "n2"]);
     expect(await names({ since: { at: scene.now } })).toEqual(["n3"]);
-    await store.prune({ keepMs: 2 * MINUTE_MS - 1, keepTicksMs: MINUTE_MS, limit: 10 });
+    await store.retention.prune({ keepMs: 2 * MINUTE_MS - 1, keepTicksMs: MINUTE_MS, limit: 10 });
     expect(await names({})).toEqual(["n3", "n2"]);
   });
 
-  test("a quiet instance is told so by its own poll, and shown with who and why", async ({
+  test("the poll of a quiet instance returns that it is quiet, and lists show the actor and the reason", async ({
     scene,
   }) => {
     const { store } = scene;
     await scene.enqueued(1);
     const quiet = { id: "first", isQuiet: true, by: "ada", note: "its memory" };
-    expect(await store.quietInstance(quiet)).toBe(true);
+    expect(await store.instances.setQuiet(quiet)).toBe(true);
     scene.advance(1_000);
-    await store.quietInstance({ ...quiet, by: "bob", note: null });
+    await store.instances.setQuiet({ ...quiet, by: "bob", note: null });
     expect(await scene.poll()).toMatchObject({
-      halt: { kind: "quiet", since: scene.now - 1_000, note: "its memory" },
+      pause: { kind: "quiet", since: scene.now - 1_000, note: "its memory" },
       hasReady: false,
     });
     const other = await scene.announce("second");
-    expect(await scene.poll({ holder: other })).toMatchObject({ halt: null, hasReady: true });
-    const listed = await store.instances({ limit: 10 });
+    expect(await scene.poll({ holder: other })).toMatchObject({ pause: null, hasReady: true });
+    const listed = await store.instances.list({ limit: 10 });
     expect(listed.find(({ id }) => id === "first")).toMatchObject({
       quietAt: scene.now - 1_000,
       quietBy: "ada",
       quietNote: "its memory",
     });
-    await store.quietInstance({ id: "first", isQuiet: false, by: null, note: null });
-    expect(await scene.poll()).toMatchObject({ halt: null, hasReady: true });
+    await store.instances.setQuiet({ id: "first", isQuiet: false, by: null, note: null });
+    expect(await scene.poll()).toMatchObject({ pause: null, hasReady: true });
   });
 }

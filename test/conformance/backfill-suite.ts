@@ -2,9 +2,9 @@
 
 import { expect } from "vitest";
 import type { RunId } from "../../src/runs/rules/run.js";
-import type { BackfillChange, BackfillState } from "../../src/store/schedule-store.js";
+import type { BackfillChange, BackfillState } from "../../src/store/schedules/changes.js";
 import { completed, failed, type Scene, type SceneTest } from "./scene.js";
-import { MINUTE_MS } from "./schedule-words.js";
+import { MINUTE_MS } from "./schedule-fixtures.js";
 
 function backfillChange(
   state: BackfillState,
@@ -35,8 +35,8 @@ async function fill(scene: Scene, name: string, state: BackfillState, at: number
 export function backfillSuite(test: SceneTest): void {
   test("a schedule without a backfill says so", async ({ scene }) => {
     expect((await scene.schedules.make("nightly")).backfill).toBeNull();
-    expect(await scene.store.backfills({ name: "nightly" })).toEqual([]);
-    expect(await scene.store.backfills({ name: "nobody" })).toEqual([]);
+    expect(await scene.store.schedules.backfills({ name: "nightly" })).toEqual([]);
+    expect(await scene.store.schedules.backfills({ name: "nobody" })).toEqual([]);
   });
 
   test("a new backfill is part of its schedule's state, and listed", async ({ scene }) => {
@@ -45,7 +45,7 @@ export function backfillSuite(test: SceneTest): void {
     const backfill = backfillChange(state, { isNew: true, by: "ann" });
     await scene.schedules.change("nightly", { backfill });
     expect((await scene.schedules.state("nightly")).backfill).toEqual(state);
-    expect(await scene.store.backfills({ name: "nightly" })).toEqual([
+    expect(await scene.store.schedules.backfills({ name: "nightly" })).toEqual([
       { ...state, createdAt: scene.now, createdBy: "ann", endedAt: null, isCancelled: false },
     ]);
   });
@@ -58,9 +58,7 @@ export function backfillSuite(test: SceneTest): void {
     expect((await scene.schedules.state("nightly")).backfill).toEqual(state);
   });
 
-  test("a backfill goes on with what it has made and passed, together with its run", async ({
-    scene,
-  }) => {
+  test("a backfill stores its progress together with its run", async ({ scene }) => {
     await scene.schedules.make("nightly");
     const state = scene.schedules.backfill();
     await scene.schedules.change("nightly", {
@@ -71,7 +69,7 @@ export function backfillSuite(test: SceneTest): void {
     const later = { ...state, cursorAt: state.fromAt + 3 * MINUTE_MS, made: 1, passed: 3 };
     const id = await fill(scene, "nightly", later, later.cursorAt);
     expect((await scene.schedules.state("nightly")).backfill).toEqual(later);
-    expect(await scene.store.backfills({ name: "nightly" })).toEqual([
+    expect(await scene.store.schedules.backfills({ name: "nightly" })).toEqual([
       { ...later, createdAt: startedAt, createdBy: "ann", endedAt: null, isCancelled: false },
     ]);
     expect(await scene.record(id)).toMatchObject({
@@ -93,7 +91,7 @@ export function backfillSuite(test: SceneTest): void {
         backfill: backfillChange({ ...state, made: 2 }, { isEnded: true, isCancelled }),
       });
       expect((await scene.schedules.state("nightly")).backfill).toBeNull();
-      const found = (await scene.store.backfills({ name: "nightly" })).filter(
+      const found = (await scene.store.schedules.backfills({ name: "nightly" })).filter(
         ({ id }) => id === state.id,
       );
       expect(found).toEqual([
@@ -107,7 +105,7 @@ export function backfillSuite(test: SceneTest): void {
         },
       ]);
     }
-    expect(await scene.store.backfills({ name: "nightly" })).toHaveLength(2);
+    expect(await scene.store.schedules.backfills({ name: "nightly" })).toHaveLength(2);
   });
 
   test("backfills are those of their own schedule", async ({ scene }) => {
@@ -119,7 +117,9 @@ export function backfillSuite(test: SceneTest): void {
       });
       await scene.schedules.change(name, { backfill });
     }
-    expect(await scene.store.backfills({ name: "b" })).toMatchObject([{ createdBy: "b" }]);
+    expect(await scene.store.schedules.backfills({ name: "b" })).toMatchObject([
+      { createdBy: "b" },
+    ]);
     expect((await scene.schedules.state("a")).backfill?.id).not.toBe(
       (await scene.schedules.state("b")).backfill?.id,
     );
@@ -135,10 +135,10 @@ export function backfillSuite(test: SceneTest): void {
     await scene.settle(failed(await scene.claimOne()));
     await scene.schedules.fire("nightly", { at: at - 1 });
     const ticks = [at - 4, at - 3, at - 2, at - 1];
-    expect(await scene.store.completedTicks({ schedule, ticks })).toEqual([at - 3]);
-    expect(await scene.store.completedTicks({ schedule, ticks: [at - 2] })).toEqual([]);
-    expect(await scene.store.completedTicks({ schedule, ticks: [] })).toEqual([]);
-    expect(await scene.store.completedTicks({ schedule: other.id, ticks })).toEqual([]);
+    expect(await scene.store.schedules.completedTicks({ schedule, ticks })).toEqual([at - 3]);
+    expect(await scene.store.schedules.completedTicks({ schedule, ticks: [at - 2] })).toEqual([]);
+    expect(await scene.store.schedules.completedTicks({ schedule, ticks: [] })).toEqual([]);
+    expect(await scene.store.schedules.completedTicks({ schedule: other.id, ticks })).toEqual([]);
   });
 
   test("a tick has a completed run by a backfill", async ({ scene }) => {
@@ -152,10 +152,10 @@ export function backfillSuite(test: SceneTest): void {
       [at - 2, failed],
     ] as const) {
       await fill(scene, "nightly", state, tick);
-      expect(await scene.store.completedTicks({ schedule, ticks })).not.toContain(tick);
+      expect(await scene.store.schedules.completedTicks({ schedule, ticks })).not.toContain(tick);
       await scene.settle(end(await scene.claimOne()));
     }
-    expect(await scene.store.completedTicks({ schedule, ticks })).toEqual([at - 3]);
+    expect(await scene.store.schedules.completedTicks({ schedule, ticks })).toEqual([at - 3]);
   });
 
   test("a tick that failed and was backfilled, or completed twice, is completed once", async ({
@@ -178,7 +178,7 @@ export function backfillSuite(test: SceneTest): void {
         backfill: backfillChange(state, { isEnded: true }),
       });
     }
-    const found = await scene.store.completedTicks({ schedule, ticks: [at - 2, at - 1] });
+    const found = await scene.store.schedules.completedTicks({ schedule, ticks: [at - 2, at - 1] });
     expect(found.toSorted()).toEqual([at - 2, at - 1]);
     expect(await scene.schedules.ticks("nightly")).toHaveLength(2);
   });

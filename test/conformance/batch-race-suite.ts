@@ -1,8 +1,9 @@
 // Batches while several stores, each with connections of its own, end children at the same moment.
 
 import { expect } from "vitest";
-import type { Settlement, Store } from "../../src/store/store.js";
-import { continuations, heldChildren, heldParent, newBatch, onlyBatch } from "./batch-words.js";
+import type { Settlement } from "../../src/store/claims.js";
+import type { Store } from "../../src/store/store.js";
+import { continuations, heldChildren, heldParent, newBatch, onlyBatch } from "./batch-fixtures.js";
 import {
   completed,
   failed,
@@ -14,7 +15,7 @@ import {
 } from "./scene.js";
 
 export function batchRaceSuite(test: SceneTest): void {
-  test("of two who end the last two children at once, one makes what comes after", async ({
+  test("of two concurrent ends of the last two children, one makes the follow-up run", async ({
     scene,
   }) => {
     const stores = await Promise.all([scene.open(), scene.open()]);
@@ -64,23 +65,27 @@ export function batchRaceSuite(test: SceneTest): void {
     for (let round = 1; round <= 10; round += 1) {
       const parent = await heldParent(scene);
       const runs = Array.from({ length: 4 }, () => scene.run());
-      await scene.store.enqueueBatch(newBatch(scene, parent, runs));
+      await scene.store.batches.enqueue(newBatch(scene, parent, runs));
       const held = await scene.claim({ limit: 3 });
       scene.advance(LEASE_MS);
-      await scene.store.renew({ holder: scene.holder, fences: [parent.fence] });
+      await scene.store.leases.renew({ holder: scene.holder, fences: [parent.fence] });
       const pending = runs.find(({ id }) => !idsOf(held).includes(id))?.id as string;
       await Promise.all([
         settleOn(settler, scene, [completed(held[0] as Held), failed(held[1] as Held)]),
-        reaper.reclaim({ limit: 10, chance: 0 }),
-        operator.cancel({ id: pending, chance: 0 }),
+        reaper.leases.reclaim({ limit: 10, random: 0 }),
+        operator.runs.cancel({ id: pending, random: 0 }),
       ]);
       // The reaper leaves a lease alone that is being settled at that moment.
-      await reaper.reclaim({ limit: 10, chance: 0 });
-      for (const { id } of runs) await operator.cancel({ id, chance: 0 });
+      await reaper.leases.reclaim({ limit: 10, random: 0 });
+      for (const { id } of runs) await operator.runs.cancel({ id, random: 0 });
       const found = await onlyBatch(scene, parent.id);
       expect(found.completed + found.failed + found.cancelled).toBe(4);
       for (const status of ["completed", "failed", "cancelled"] as const) {
-        const children = await scene.store.children({ parent: parent.id, status, limit: 10 });
+        const children = await scene.store.batches.children({
+          parent: parent.id,
+          status,
+          limit: 10,
+        });
         expect(children).toHaveLength(found[status]);
       }
       expect(await continuations(scene)).toHaveLength(round);
@@ -93,12 +98,12 @@ export function batchRaceSuite(test: SceneTest): void {
     const answers = await Promise.all(
       stores.map((store, at) => {
         const runs = Array.from({ length: 3 + at }, () => scene.run());
-        return store.enqueueBatch(newBatch(scene, parent, runs));
+        return store.batches.enqueue(newBatch(scene, parent, runs));
       }),
     );
     expect(new Set(answers.map((answer) => JSON.stringify(answer))).size).toBe(1);
     const [first] = answers;
-    const made = await scene.store.children({ parent: parent.id, limit: 100 });
+    const made = await scene.store.batches.children({ parent: parent.id, limit: 100 });
     expect(first).toMatchObject({ scheduled: made.length });
   });
 
@@ -110,7 +115,7 @@ export function batchRaceSuite(test: SceneTest): void {
       stores.map((store, at) => {
         const order = at % 2 === 0 ? keys : keys.toReversed();
         const runs = order.map((key) => scene.run({ key: { key, inputHash: "h" } }));
-        return store.enqueueBatch(newBatch(scene, parents[at] as Held, runs));
+        return store.batches.enqueue(newBatch(scene, parents[at] as Held, runs));
       }),
     );
     const scheduled = answers.map((answer) => (answer === "stale" ? 0 : answer.scheduled));
@@ -119,7 +124,7 @@ export function batchRaceSuite(test: SceneTest): void {
 }
 
 async function settleOn(store: Store, scene: Scene, settlements: Settlement[]): Promise<void> {
-  await store.exchange({
+  await store.claims.exchange({
     holder: scene.holder,
     token: crypto.randomUUID(),
     settlements,
@@ -127,6 +132,6 @@ async function settleOn(store: Store, scene: Scene, settlements: Settlement[]): 
     wantsSuspect: false,
     jobs: [],
     queues: null,
-    chance: 0,
+    random: 0,
   });
 }

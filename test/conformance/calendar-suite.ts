@@ -15,23 +15,23 @@ const OTHER: CalendarRules = { ...RULES, timezone: null, days: null, dates: [] }
 
 export function calendarSuite(test: SceneTest): void {
   test("calendars are listed in the order of their names", async ({ scene }) => {
-    expect(await scene.store.calendars()).toEqual([]);
-    await scene.store.putCalendar({ name: "us", rules: RULES, by: "ann" });
-    await scene.store.putCalendar({ name: "de", rules: OTHER, by: null });
+    expect(await scene.store.calendars.list()).toEqual([]);
+    await scene.store.calendars.put({ name: "us", rules: RULES, by: "ann" });
+    await scene.store.calendars.put({ name: "de", rules: OTHER, by: null });
     const now = scene.now;
-    expect(await scene.store.calendars()).toEqual([
+    expect(await scene.store.calendars.list()).toEqual([
       { name: "de", rules: OTHER, version: 1, updatedAt: now, updatedBy: null },
       { name: "us", rules: RULES, version: 1, updatedAt: now, updatedBy: "ann" },
     ]);
   });
 
   test("putting a calendar again replaces its rules and raises its version", async ({ scene }) => {
-    await scene.store.putCalendar({ name: "de", rules: RULES, by: "ann" });
-    await scene.store.putCalendar({ name: "us", rules: RULES, by: "ann" });
+    await scene.store.calendars.put({ name: "de", rules: RULES, by: "ann" });
+    await scene.store.calendars.put({ name: "us", rules: RULES, by: "ann" });
     for (let version = 2; version < 5; version += 1) {
       scene.advance(1_000);
-      await scene.store.putCalendar({ name: "de", rules: OTHER, by: "bob" });
-      expect(await scene.store.calendars()).toMatchObject([
+      await scene.store.calendars.put({ name: "de", rules: OTHER, by: "bob" });
+      expect(await scene.store.calendars.list()).toMatchObject([
         { name: "de", rules: OTHER, version, updatedAt: scene.now, updatedBy: "bob" },
         { name: "us", version: 1 },
       ]);
@@ -39,16 +39,16 @@ export function calendarSuite(test: SceneTest): void {
   });
 
   test("a removed calendar is gone, and what is not there cannot be removed", async ({ scene }) => {
-    await scene.store.putCalendar({ name: "de", rules: RULES, by: null });
-    await scene.store.putCalendar({ name: "us", rules: OTHER, by: null });
-    expect(await scene.store.removeCalendar({ name: "de" })).toBe(true);
-    expect(await scene.store.removeCalendar({ name: "de" })).toBe(false);
-    expect(await scene.store.calendars()).toMatchObject([{ name: "us" }]);
+    await scene.store.calendars.put({ name: "de", rules: RULES, by: null });
+    await scene.store.calendars.put({ name: "us", rules: OTHER, by: null });
+    expect(await scene.store.calendars.remove({ name: "de" })).toBe(true);
+    expect(await scene.store.calendars.remove({ name: "de" })).toBe(false);
+    expect(await scene.store.calendars.list()).toMatchObject([{ name: "us" }]);
   });
 
   test("whoever puts the same calendar at once counts each time", async ({ scene }) => {
-    const put = () => scene.store.putCalendar({ name: "de", rules: RULES, by: null });
+    const put = () => scene.store.calendars.put({ name: "de", rules: RULES, by: null });
     await Promise.all(Array.from({ length: 10 }, put));
-    expect(await scene.store.calendars()).toMatchObject([{ name: "de", version: 10 }]);
+    expect(await scene.store.calendars.list()).toMatchObject([{ name: "de", version: 10 }]);
   });
 }

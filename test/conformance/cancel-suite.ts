@@ -20,7 +20,7 @@ export function cancelSuite(test: SceneTest): void {
     await scene.enqueue(ready, waiting);
     scene.advance(500);
     for (const { id } of [ready, waiting]) {
-      expect(await scene.store.cancel({ id, chance: 0 })).toBe("cancelled");
+      expect(await scene.store.runs.cancel({ id, random: 0 })).toBe("cancelled");
       expect(await scene.record(id)).toMatchObject({
         status: "cancelled",
         attempt: 0,
@@ -28,10 +28,10 @@ export function cancelSuite(test: SceneTest): void {
         startedAt: null,
         finishedAt: scene.now,
       });
-      expect(await scene.store.attempts(id)).toEqual([]);
+      expect(await scene.store.runs.attempts(id)).toEqual([]);
     }
     scene.advance(10_000);
-    expect(await scene.store.promote({ limit: 10 })).toBe(0);
+    expect(await scene.store.work.promote({ limit: 10 })).toBe(0);
     expect(await scene.claim()).toEqual([]);
   });
 
@@ -41,19 +41,17 @@ export function cancelSuite(test: SceneTest): void {
     await scene.enqueued(1);
     const held = await scene.claimOne();
     await scene.settle(retried(held));
-    expect(await scene.store.cancel({ id: held.id, chance: 0 })).toBe("cancelled");
+    expect(await scene.store.runs.cancel({ id: held.id, random: 0 })).toBe("cancelled");
     expect(await scene.record(held.id)).toMatchObject({ status: "cancelled", attempt: 1 });
-    expect(await scene.store.attempts(held.id)).toHaveLength(1);
+    expect(await scene.store.runs.attempts(held.id)).toHaveLength(1);
   });
 
-  test("a running run is asked to stop: its holder hears of it, and nobody else does", async ({
-    scene,
-  }) => {
+  test("a cancel of a running run is reported to its holder only", async ({ scene }) => {
     await scene.enqueued(2);
     const [held] = (await scene.claim()) as [Held, Held];
     const other = await scene.announce("second");
     expect((await scene.poll()).cancelRequested).toEqual([]);
-    expect(await scene.store.cancel({ id: held.id, chance: 0 })).toBe("requested");
+    expect(await scene.store.runs.cancel({ id: held.id, random: 0 })).toBe("requested");
     expect(await scene.record(held.id)).toMatchObject({
       status: "running",
       cancelRequestedAt: scene.now,
@@ -66,10 +64,10 @@ export function cancelSuite(test: SceneTest): void {
   test("asking twice keeps the time of the first request", async ({ scene }) => {
     await scene.enqueued(1);
     const held = await scene.claimOne();
-    await scene.store.cancel({ id: held.id, chance: 0 });
+    await scene.store.runs.cancel({ id: held.id, random: 0 });
     const askedAt = scene.now;
     scene.advance(1_000);
-    expect(await scene.store.cancel({ id: held.id, chance: 0 })).toBe("requested");
+    expect(await scene.store.runs.cancel({ id: held.id, random: 0 })).toBe("requested");
     expect((await scene.record(held.id)).cancelRequestedAt).toBe(askedAt);
   });
 
@@ -83,7 +81,7 @@ export function cancelSuite(test: SceneTest): void {
     test(`a run that was asked to stop is cancelled when it ${name}`, async ({ scene }) => {
       await scene.enqueued(1);
       const held = await scene.claimOne();
-      await scene.store.cancel({ id: held.id, chance: 0 });
+      await scene.store.runs.cancel({ id: held.id, random: 0 });
       expect(await scene.settle(end(held))).toEqual([]);
       expect(await scene.record(held.id)).toMatchObject({
         status: "cancelled",
@@ -93,7 +91,7 @@ export function cancelSuite(test: SceneTest): void {
       expect(await scene.settle(end(held))).toEqual([]);
       expect((await scene.poll()).cancelRequested).toEqual([]);
       scene.advance(86_400_000);
-      expect(await scene.store.promote({ limit: 10 })).toBe(0);
+      expect(await scene.store.work.promote({ limit: 10 })).toBe(0);
       expect(await scene.claim()).toEqual([]);
     });
   }
@@ -101,20 +99,20 @@ export function cancelSuite(test: SceneTest): void {
   test("a result that arrives first wins", async ({ scene }) => {
     await scene.enqueued(1);
     const held = await scene.claimOne();
-    await scene.store.cancel({ id: held.id, chance: 0 });
+    await scene.store.runs.cancel({ id: held.id, random: 0 });
     expect(await scene.settle(completed(held))).toEqual([]);
     expect(await scene.status(held.id)).toBe("completed");
-    expect(await scene.store.enforceCancels({ graceMs: 0, chance: 0 })).toEqual([]);
+    expect(await scene.store.leases.enforceCancels({ graceMs: 0, random: 0 })).toEqual([]);
   });
 
-  test("a run that was asked to stop and whose holder died is cancelled, not tried again", async ({
+  test("a run with a cancel request and a dead holder is cancelled, not retried", async ({
     scene,
   }) => {
     await scene.enqueued(1);
     const held = await scene.claimOne();
-    await scene.store.cancel({ id: held.id, chance: 0 });
+    await scene.store.runs.cancel({ id: held.id, random: 0 });
     scene.advance(LEASE_MS);
-    expect(await scene.store.reclaim({ limit: 1, chance: 0 })).toMatchObject([
+    expect(await scene.store.leases.reclaim({ limit: 1, random: 0 })).toMatchObject([
       { id: held.id, to: "cancelled" },
     ]);
     expect(await scene.claim({ wantsSuspect: true })).toEqual([]);
@@ -125,13 +123,13 @@ export function cancelSuite(test: SceneTest): void {
   }) => {
     await scene.enqueued(3);
     const [one, two, three] = (await scene.claim()) as [Held, Held, Held];
-    await scene.store.cancel({ id: one.id, chance: 0 });
+    await scene.store.runs.cancel({ id: one.id, random: 0 });
     scene.advance(10_000);
-    await scene.store.cancel({ id: two.id, chance: 0 });
+    await scene.store.runs.cancel({ id: two.id, random: 0 });
     scene.advance(9_999);
-    expect(await scene.store.enforceCancels({ graceMs: 20_000, chance: 0 })).toEqual([]);
+    expect(await scene.store.leases.enforceCancels({ graceMs: 20_000, random: 0 })).toEqual([]);
     scene.advance(1);
-    expect(await scene.store.enforceCancels({ graceMs: 20_000, chance: 0 })).toEqual([
+    expect(await scene.store.leases.enforceCancels({ graceMs: 20_000, random: 0 })).toEqual([
       { id: one.id, fence: one.fence },
     ]);
     expect(await scene.record(one.id)).toMatchObject({
@@ -143,10 +141,10 @@ export function cancelSuite(test: SceneTest): void {
     expect((await scene.poll()).cancelRequested).toEqual([two.id]);
     expect(await scene.settle(completed(three))).toEqual([]);
     scene.advance(10_000);
-    expect(await scene.store.enforceCancels({ graceMs: 20_000, chance: 0 })).toEqual([
+    expect(await scene.store.leases.enforceCancels({ graceMs: 20_000, random: 0 })).toEqual([
       { id: two.id, fence: two.fence },
     ]);
-    expect(await scene.store.runs({ status: "running", limit: 10 })).toEqual([]);
+    expect(await scene.store.runs.list({ status: "running", limit: 10 })).toEqual([]);
   });
 
   test("every instance hears of a cancel that was not obeyed for 30 s, for as long as the run is held", async ({
@@ -156,14 +154,14 @@ export function cancelSuite(test: SceneTest): void {
     const [one, two] = (await scene.claim()) as [Held, Held];
     const other = await scene.announce("second");
     const hears = async () => (await scene.poll({ holder: other, jobs: [] })).hasOverdueCancel;
-    await scene.store.cancel({ id: one.id, chance: 0 });
+    await scene.store.runs.cancel({ id: one.id, random: 0 });
     scene.advance(29_999);
     expect(await hears()).toBe(false);
     scene.advance(1);
     expect(await hears()).toBe(true);
-    await scene.store.enforceCancels({ graceMs: 30_000, chance: 0 });
+    await scene.store.leases.enforceCancels({ graceMs: 30_000, random: 0 });
     expect(await hears()).toBe(false);
-    await scene.store.cancel({ id: two.id, chance: 0 });
+    await scene.store.runs.cancel({ id: two.id, random: 0 });
     await scene.settle(completed(two));
     scene.advance(60_000);
     expect(await hears()).toBe(false);
@@ -172,24 +170,24 @@ export function cancelSuite(test: SceneTest): void {
   test("a cancelled neighbour leaves the rest of its claim untouched", async ({ scene }) => {
     await scene.enqueued(2);
     const [one, two] = (await scene.claim()) as [Held, Held];
-    await scene.store.cancel({ id: one.id, chance: 0 });
+    await scene.store.runs.cancel({ id: one.id, random: 0 });
     expect(await scene.settle(retried(one), retried(two, 0))).toEqual([]);
     expect(await scene.status(one.id)).toBe("cancelled");
     expect(await scene.status(two.id)).toBe("pending");
   });
 
-  test("what has ended is not cancelled, and what does not exist is not found", async ({
-    scene,
-  }) => {
+  test("an ended run is not cancelled, and an unknown run is not found", async ({ scene }) => {
     await scene.enqueued(1);
     const held = await scene.claimOne();
     await scene.settle(completed(held));
     const before = await scene.portrait(held.id);
-    expect(await scene.store.cancel({ id: held.id, chance: 0 })).toBe("already_terminal");
+    expect(await scene.store.runs.cancel({ id: held.id, random: 0 })).toBe("already_terminal");
     expect(await scene.portrait(held.id)).toEqual(before);
     const [pending] = await scene.enqueued(1);
-    await scene.store.cancel({ id: pending as string, chance: 0 });
-    expect(await scene.store.cancel({ id: pending as string, chance: 0 })).toBe("already_terminal");
-    expect(await scene.store.cancel({ id: scene.id(), chance: 0 })).toBe("not_found");
+    await scene.store.runs.cancel({ id: pending as string, random: 0 });
+    expect(await scene.store.runs.cancel({ id: pending as string, random: 0 })).toBe(
+      "already_terminal",
+    );
+    expect(await scene.store.runs.cancel({ id: scene.id(), random: 0 })).toBe("not_found");
   });
 }

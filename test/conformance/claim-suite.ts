@@ -1,7 +1,6 @@
 // Claim: fences (S1, S2), the limit (S7), the order, and who may have what.
 
 import { expect } from "vitest";
-import { PRIORITY_STEP_MS } from "../../src/runs/rules/run.js";
 import {
   completed,
   type Held,
@@ -13,6 +12,9 @@ import {
   retried,
   type SceneTest,
 } from "./scene.js";
+
+/** The promised minute, written out: a constant of the code would change together with what it checks. */
+const STEP_MS = 60_000;
 
 export function claimSuite(test: SceneTest): void {
   test("grants of one run carry strictly growing fences, however the earlier ones ended", async ({
@@ -29,13 +31,13 @@ export function claimSuite(test: SceneTest): void {
     await scene.settle(retried(await grant(), 0));
     await scene.settle(postponed(await grant(), 500));
     scene.advance(500);
-    await scene.store.promote({ limit: 1 });
+    await scene.store.work.promote({ limit: 1 });
     await grant();
     await scene.loseAll();
     const last = await grant(true);
-    await scene.store.cancel({ id: last.id, chance: 0 });
+    await scene.store.runs.cancel({ id: last.id, random: 0 });
     await scene.settle(retried(last));
-    await scene.store.retry({ id: last.id });
+    await scene.store.runs.retry({ id: last.id });
     await grant();
     expect(fences).toEqual([...new Set(fences)].sort((a, b) => a - b));
     expect(fences).toHaveLength(6);
@@ -144,9 +146,12 @@ export function claimSuite(test: SceneTest): void {
     const runs = [0, 100, -100, 1, 1, 2, 0, -1, 50, 0].map((priority, at) =>
       scene.run({ priority, dueAt: scene.now - ((at * 37_000) % 240_000) }),
     );
+    // A millisecond apart in the order: a step that is a little longer or shorter puts them in another one.
+    for (const [at, priority] of [2, -2, 1, 3, -1, 0].entries())
+      runs.push(scene.run({ priority, dueAt: scene.now - 200_000 + priority * STEP_MS + at }));
     await scene.enqueue(...runs);
     const sorted = runs.toSorted((a, b) => {
-      const sortAt = (run: typeof a) => Number(run.dueAt) - run.priority * PRIORITY_STEP_MS;
+      const sortAt = (run: typeof a) => Number(run.dueAt) - run.priority * STEP_MS;
       return sortAt(a) - sortAt(b) || (a.id < b.id ? -1 : 1);
     });
     const claimed: string[] = [];
@@ -156,7 +161,7 @@ export function claimSuite(test: SceneTest): void {
 
   test("an urgent newcomer overtakes, but nobody is overtaken for ever", async ({ scene }) => {
     const [patient] = await scene.enqueued(1);
-    scene.advance(PRIORITY_STEP_MS - 1);
+    scene.advance(STEP_MS - 1);
     const [urgent] = await scene.enqueued(1, { priority: 1 });
     scene.advance(1);
     const [late] = await scene.enqueued(1, { priority: 1 });
@@ -173,7 +178,7 @@ export function claimSuite(test: SceneTest): void {
     const [first] = await scene.enqueued(1, { delayMs: 1_000 });
     scene.advance(3_000);
     const [third] = await scene.enqueued(1);
-    await scene.store.promote({ limit: 10 });
+    await scene.store.work.promote({ limit: 10 });
     expect(idsOf(await scene.claim())).toEqual([first, second, third]);
   });
 
@@ -209,24 +214,24 @@ export function claimSuite(test: SceneTest): void {
   test("a paused queue is not claimed from until it goes on; other queues are", async ({
     scene,
   }) => {
-    await scene.store.pauseQueue({ queue: "slow", isPaused: true });
+    await scene.store.queues.pause({ queue: "slow", isPaused: true });
     const [slow] = await scene.enqueued(1, { queue: "slow" });
     const [here] = await scene.enqueued(1);
     expect(idsOf(await scene.claim())).toEqual([here]);
-    await scene.store.pauseQueue({ queue: "slow", isPaused: true });
+    await scene.store.queues.pause({ queue: "slow", isPaused: true });
     expect(await scene.claim()).toEqual([]);
-    await scene.store.pauseQueue({ queue: "slow", isPaused: false });
-    await scene.store.pauseQueue({ queue: "slow", isPaused: false });
+    await scene.store.queues.pause({ queue: "slow", isPaused: false });
+    await scene.store.queues.pause({ queue: "slow", isPaused: false });
     expect(idsOf(await scene.claim())).toEqual([slow]);
   });
 
   test("a queue that is paused while its runs are held lets them end", async ({ scene }) => {
     await scene.enqueued(1);
     const held = await scene.claimOne();
-    await scene.store.pauseQueue({ queue: "default", isPaused: true });
-    expect((await scene.store.renew({ holder: scene.holder, fences: [held.fence] })).held).toEqual([
-      { fence: held.fence, leaseMs: LEASE_MS, ids: [held.id] },
-    ]);
+    await scene.store.queues.pause({ queue: "default", isPaused: true });
+    expect(
+      (await scene.store.leases.renew({ holder: scene.holder, fences: [held.fence] })).held,
+    ).toEqual([{ fence: held.fence, leaseMs: LEASE_MS, ids: [held.id] }]);
     expect(await scene.settle(completed(held))).toEqual([]);
   });
 
@@ -247,7 +252,7 @@ export function claimSuite(test: SceneTest): void {
     expect(byLease.get(1_000)?.policy).toEqual(short);
     expect(byLease.get(600_000)?.policy).toEqual(long);
     scene.advance(1_000);
-    const lost = await scene.store.reclaim({ limit: 10, chance: 0 });
+    const lost = await scene.store.leases.reclaim({ limit: 10, random: 0 });
     expect(idsOf(lost).sort()).toEqual(idsOf(byLease.get(1_000)?.runs ?? []).sort());
   });
 
@@ -278,7 +283,7 @@ export function claimSuite(test: SceneTest): void {
     const token = crypto.randomUUID();
     const claims = await scene.claims({ token });
     const other = await scene.announce("second");
-    const read = (holder: number, by = token) => scene.store.claimsByToken({ holder, token: by });
+    const read = (holder: number, by = token) => scene.store.claims.byToken({ holder, token: by });
     expect(byFence(await read(scene.holder))).toEqual(byFence(claims));
     expect(await read(other)).toEqual([]);
     expect(await read(scene.holder, crypto.randomUUID())).toEqual([]);
@@ -290,13 +295,13 @@ export function claimSuite(test: SceneTest): void {
     const [first, second, third] = (await scene.claim({ token })) as [Held, Held, Held];
     scene.advance(10_000);
     await scene.settle(completed(second));
-    const read = () => scene.store.claimsByToken({ holder: scene.holder, token });
+    const read = () => scene.store.claims.byToken({ holder: scene.holder, token });
     const [claim] = await read();
     expect(claim?.leaseMs).toBe(LEASE_MS - 10_000);
     expect(idsOf(claim?.runs ?? []).sort()).toEqual([first.id, third.id].sort());
     scene.advance(LEASE_MS);
     expect((await read())[0]?.leaseMs).toBe(0);
-    await scene.store.reclaim({ limit: 10, chance: 0 });
+    await scene.store.leases.reclaim({ limit: 10, random: 0 });
     expect(await read()).toEqual([]);
   });
 }

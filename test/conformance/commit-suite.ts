@@ -2,8 +2,9 @@
 
 import { expect } from "vitest";
 import { TxMustBeSyncError } from "../../src/shared/errors.js";
-import type { CommitItemParams, CommitParams, ItemWrite } from "../../src/store/items.js";
-import type { Settlement } from "../../src/store/store.js";
+import type { Settlement } from "../../src/store/claims.js";
+import type { CommitItemParams, CommitParams } from "../../src/store/commits.js";
+import type { ItemWrite } from "../../src/store/items.js";
 import { doneItem } from "./item-suite.js";
 import { completed, failed, type Held, handedBack, type Scene, type SceneTest } from "./scene.js";
 
@@ -23,7 +24,7 @@ class Ledger {
   static async open(scene: Scene): Promise<Ledger> {
     const ledger = new Ledger(scene);
     const held = await ledger.#stranger();
-    await scene.store.commit(
+    await scene.store.commits.run(
       ledger.commit(held, completed(held), `create table ${ledger.#name} (what text)`),
     );
     return ledger;
@@ -49,15 +50,11 @@ class Ledger {
     };
   }
 
-  commit(
-    held: Held,
-    settlement: Settlement,
-    text = this.effect(held.id),
-  ): CommitParams<Settlement> {
+  commit(held: Held, settlement: Settlement, text = this.effect(held.id)): CommitParams {
     const { id, fence } = held;
     const { holder } = this.#scene;
     const work = this.#work(text, settlement);
-    return { id, fence, holder, chance: 0, on: null, timeoutMs: 10_000, work };
+    return { id, fence, holder, random: 0, on: null, timeoutMs: 10_000, work };
   }
 
   item(
@@ -73,7 +70,7 @@ class Ledger {
     const held = await this.#stranger();
     let rows: readonly unknown[] = [];
     const text = `select what from ${this.#name} order by what`;
-    await this.#scene.store.commit({
+    await this.#scene.store.commits.run({
       ...this.commit(held, completed(held)),
       work: (tx) => {
         if (this.isSync) {
@@ -93,12 +90,12 @@ class Ledger {
 }
 
 export function commitSuite(test: SceneTest): void {
-  test("what the work did and the end of its run are there together", async ({ scene }) => {
+  test("the work and the end of its run are committed together", async ({ scene }) => {
     const ledger = await Ledger.open(scene);
     await scene.enqueued(1);
     const held = await scene.claimOne();
     scene.advance(100);
-    expect(await scene.store.commit(ledger.commit(held, completed(held, '"paid"')))).toBe(
+    expect(await scene.store.commits.run(ledger.commit(held, completed(held, '"paid"')))).toBe(
       "committed",
     );
     expect(await ledger.effects()).toEqual([held.id]);
@@ -109,8 +106,8 @@ export function commitSuite(test: SceneTest): void {
       attempt: 1,
       finishedAt: scene.now,
     });
-    expect(await scene.store.attempts(held.id)).toHaveLength(1);
-    expect(await scene.store.grantState(held)).toBe("completed");
+    expect(await scene.store.runs.attempts(held.id)).toHaveLength(1);
+    expect(await scene.store.leases.state(held)).toBe("completed");
   });
 
   test("a commit under an old fence changes nothing, neither ours nor the user's (S3)", async ({
@@ -121,16 +118,16 @@ export function commitSuite(test: SceneTest): void {
     const lost = await scene.claimOne();
     await scene.settle(handedBack(lost));
     const held = await scene.claimOne();
-    expect(await scene.store.commit(ledger.commit(lost, completed(lost)))).toBe("stale");
+    expect(await scene.store.commits.run(ledger.commit(lost, completed(lost)))).toBe("stale");
     expect(await ledger.effects()).toEqual([]);
     expect(await scene.status(held.id)).toBe("running");
-    expect(await scene.store.grantState(lost)).toBe("gone");
-    expect(await scene.store.grantState(held)).toBe("held");
-    expect(await scene.store.commit(ledger.commit(held, completed(held)))).toBe("committed");
+    expect(await scene.store.leases.state(lost)).toBe("gone");
+    expect(await scene.store.leases.state(held)).toBe("held");
+    expect(await scene.store.commits.run(ledger.commit(held, completed(held)))).toBe("committed");
     expect(await ledger.effects()).toEqual([held.id]);
   });
 
-  test("what the work throws comes out, and all is rolled back", async ({ scene }) => {
+  test("an error of the work is thrown, and everything is rolled back", async ({ scene }) => {
     const ledger = await Ledger.open(scene);
     await scene.enqueued(1);
     const held = await scene.claimOne();
@@ -143,17 +140,17 @@ export function commitSuite(test: SceneTest): void {
         throw thrown;
       });
     };
-    await expect(scene.store.commit({ ...params, work: failing })).rejects.toBe(thrown);
+    await expect(scene.store.commits.run({ ...params, work: failing })).rejects.toBe(thrown);
     expect(await scene.status(held.id)).toBe("running");
-    expect(await scene.store.grantState(held)).toBe("held");
+    expect(await scene.store.leases.state(held)).toBe("held");
     await expect(
-      scene.store.commit(
+      scene.store.commits.run(
         ledger.commit(held, completed(held), "insert into no_such_table values (1)"),
       ),
     ).rejects.toThrow(/no_such_table/);
     expect(await ledger.effects()).toEqual([]);
     // The run is still held, so that it may be tried again.
-    expect(await scene.store.commit(ledger.commit(held, completed(held)))).toBe("committed");
+    expect(await scene.store.commits.run(ledger.commit(held, completed(held)))).toBe("committed");
     expect(await ledger.effects()).toEqual([held.id]);
   });
 
@@ -164,8 +161,11 @@ export function commitSuite(test: SceneTest): void {
     await scene.enqueued(3);
     const [first, ...rest] = await scene.claim();
     if (!first) throw new Error("Three runs were to be claimed.");
-    expect(await scene.store.commit(ledger.commit(first, completed(first)))).toBe("committed");
-    const { held } = await scene.store.renew({ holder: scene.holder, fences: [first.fence] });
+    expect(await scene.store.commits.run(ledger.commit(first, completed(first)))).toBe("committed");
+    const { held } = await scene.store.leases.renew({
+      holder: scene.holder,
+      fences: [first.fence],
+    });
     expect([...(held[0]?.ids ?? [])].sort()).toEqual(rest.map(({ id }) => id).sort());
     expect(await scene.settle(...rest.map((each) => completed(each)))).toEqual([]);
   });
@@ -174,8 +174,8 @@ export function commitSuite(test: SceneTest): void {
     const ledger = await Ledger.open(scene);
     await scene.enqueued(1);
     const held = await scene.claimOne();
-    expect(await scene.store.cancel({ id: held.id, chance: 0 })).toBe("requested");
-    expect(await scene.store.commit(ledger.commit(held, completed(held)))).toBe("committed");
+    expect(await scene.store.runs.cancel({ id: held.id, random: 0 })).toBe("requested");
+    expect(await scene.store.commits.run(ledger.commit(held, completed(held)))).toBe("committed");
     expect(await scene.status(held.id)).toBe("completed");
   });
 
@@ -184,35 +184,37 @@ export function commitSuite(test: SceneTest): void {
     await scene.enqueued(1);
     const held = await scene.claimOne();
     await scene.settle(failed(held));
-    expect(await scene.store.commit(ledger.commit(held, completed(held)))).toBe("stale");
+    expect(await scene.store.commits.run(ledger.commit(held, completed(held)))).toBe("stale");
     expect(await ledger.effects()).toEqual([]);
     expect(await scene.status(held.id)).toBe("failed");
   });
 
-  test("an item and what the work did are there together, or neither", async ({ scene }) => {
+  test("an item and its work are committed together, or neither is", async ({ scene }) => {
     const ledger = await Ledger.open(scene);
     await scene.enqueued(1);
     const held = await scene.claimOne();
     const { store } = scene;
-    expect(await store.commitItem(ledger.item(held, doneItem(held, "a", 1)))).toBe("stored");
+    expect(await store.commits.item(ledger.item(held, doneItem(held, "a", 1)))).toBe("stored");
     // The same again: another effect would be one too many, so what is stored is what counts.
-    expect(await store.commitItem(ledger.item(held, doneItem(held, "a", 2)))).toEqual({
+    expect(await store.commits.item(ledger.item(held, doneItem(held, "a", 2)))).toEqual({
       kept: { outcome: "ok", value: "1" },
     });
     expect(await ledger.effects()).toEqual([`${held.id} a`]);
     await scene.settle(handedBack(held));
-    expect(await store.commitItem(ledger.item(held, doneItem(held, "b", 1)))).toBe("stale");
+    expect(await store.commits.item(ledger.item(held, doneItem(held, "b", 1)))).toBe("stale");
     expect(await ledger.effects()).toEqual([`${held.id} a`]);
     expect((await scene.record(held.id)).items).toEqual({ ok: 1 });
   });
 
-  test("a work that returns a promise on SQLite is rolled back and told so", async ({ scene }) => {
+  test("work that returns a promise on SQLite is rolled back with an error that says so", async ({
+    scene,
+  }) => {
     const ledger = await Ledger.open(scene);
     if (!ledger.isSync) return;
     await scene.enqueued(1);
     const held = await scene.claimOne();
     const { work, ...params } = ledger.commit(held, completed(held));
-    const answer = scene.store.commit({
+    const answer = scene.store.commits.run({
       ...params,
       work: (tx) => Promise.resolve(work(tx)),
     });
@@ -225,7 +227,7 @@ export function commitSuite(test: SceneTest): void {
     const ledger = await Ledger.open(scene);
     await scene.enqueued(1);
     const held = await scene.claimOne();
-    const answer = scene.store.commit(ledger.commit(held, completed(held), "rollback"));
+    const answer = scene.store.commits.run(ledger.commit(held, completed(held), "rollback"));
     await expect(answer).rejects.toMatchObject({ code: "TX_ENDED" });
     expect(await scene.status(held.id)).toBe("running");
     expect(await ledger.effects()).toEqual([]);

@@ -16,7 +16,10 @@ import {
   type SceneTest,
 } from "./scene.js";
 
-async function crew(scene: Scene, count: number): Promise<{ store: Store; holder: number }[]> {
+async function openStores(
+  scene: Scene,
+  count: number,
+): Promise<{ store: Store; holder: number }[]> {
   return Promise.all(
     Array.from({ length: count }, async (_, at) => {
       const store = await scene.open();
@@ -36,7 +39,7 @@ export function concurrencySuite(test: SceneTest): void {
       });
       await scene.poll({ jobs: [] }, listener);
       while (!isWoken) {
-        await scene.store.enqueue({ runs: [scene.run()], isAtomic: false, tellsOthers: true });
+        await scene.store.enqueue.runs({ runs: [scene.run()], isAtomic: false, wakesOthers: true });
         await new Promise<void>((resolve) => systemClock.soon(resolve));
       }
       stop();
@@ -55,14 +58,14 @@ export function concurrencySuite(test: SceneTest): void {
       const tell = async (teller: typeof store) => {
         const before = heard.length;
         while (heard.length === before) {
-          await teller.enqueue({ runs: [scene.run()], isAtomic: false, tellsOthers: true });
+          await teller.enqueue.runs({ runs: [scene.run()], isAtomic: false, wakesOthers: true });
           await new Promise<void>((resolve) => systemClock.soon(resolve));
         }
         return new Set(heard.slice(before));
       };
       expect(await tell(store)).toEqual(new Set([true]));
       const other = await scene.open();
-      await store.enqueue({ runs: [scene.run()], isAtomic: false, tellsOthers: false });
+      await store.enqueue.runs({ runs: [scene.run()], isAtomic: false, wakesOthers: false });
       heard.length = 0;
       await tell(other);
       expect(heard).toContain(false);
@@ -73,7 +76,7 @@ export function concurrencySuite(test: SceneTest): void {
   test("claims made at once are disjoint and never exceed their limit", async ({ scene }) => {
     await scene.enqueued(150);
     await scene.enqueued(150, { job: "mail" });
-    const members = await crew(scene, 4);
+    const members = await openStores(scene, 4);
     const seen = new Map<RunId, number>();
     const fences = new Map<number, number>();
     await Promise.all(
@@ -95,7 +98,7 @@ export function concurrencySuite(test: SceneTest): void {
   });
 
   test("a crowd that claims one run gives it to one", async ({ scene }) => {
-    const members = await crew(scene, 4);
+    const members = await openStores(scene, 4);
     for (let times = 0; times < 10; times += 1) {
       const [id] = await scene.enqueued(1);
       const claims = await Promise.all(
@@ -106,14 +109,14 @@ export function concurrencySuite(test: SceneTest): void {
   });
 
   test("many callers with one key get one run, over several stores", async ({ scene }) => {
-    const members = await crew(scene, 4);
+    const members = await openStores(scene, 4);
     const answers = await Promise.all(
       Array.from({ length: 20 }, (_, at) => {
         const run = scene.run({ key: { key: "k", inputHash: "h" } });
-        return members[at % 4]?.store.enqueue({
+        return members[at % 4]?.store.enqueue.runs({
           runs: [run],
           isAtomic: at % 3 === 0,
-          tellsOthers: false,
+          wakesOthers: false,
         });
       }),
     );
@@ -123,63 +126,63 @@ export function concurrencySuite(test: SceneTest): void {
     expect(flat.filter((answer) => answer && "id" in answer && !answer.deduplicated)).toHaveLength(
       1,
     );
-    expect(await scene.store.runs({ limit: 30 })).toHaveLength(1);
+    expect(await scene.store.runs.list({ limit: 30 })).toHaveLength(1);
   });
 
   test("batches whose keys overlap in opposite orders all succeed", async ({ scene }) => {
-    const members = await crew(scene, 4);
+    const members = await openStores(scene, 4);
     for (let round = 0; round < 5; round += 1) {
       const keys = Array.from({ length: 40 }, (_, at) => `round-${round}-${at}`);
       await Promise.all(
         members.map(({ store }, at) => {
           const order = at % 2 === 0 ? keys : keys.toReversed();
           const runs = order.map((key) => scene.run({ key: { key, inputHash: "h" } }));
-          return store.enqueue({ runs, isAtomic: at > 1, tellsOthers: false });
+          return store.enqueue.runs({ runs, isAtomic: at > 1, wakesOthers: false });
         }),
       );
     }
-    expect(await scene.store.runs({ limit: 1_000 })).toHaveLength(200);
+    expect(await scene.store.runs.list({ limit: 1_000 })).toHaveLength(200);
   });
 
   test("of a settlement and a reclaim at the same moment one wins, and the loser is told", async ({
     scene,
   }) => {
-    const [settler, reaper] = (await crew(scene, 2)) as [Member, Member];
+    const [completer, reclaimer] = (await openStores(scene, 2)) as [Member, Member];
     for (let round = 0; round < 10; round += 1) {
       await scene.enqueued(5);
-      const held = await scene.claim({ ...settler, limit: 5 });
+      const held = await scene.claim({ ...completer, limit: 5 });
       scene.advance(LEASE_MS);
       const [answer, reclaimed] = await Promise.all([
-        settler.store.exchange({
-          holder: settler.holder,
+        completer.store.claims.exchange({
+          holder: completer.holder,
           token: crypto.randomUUID(),
           settlements: held.map((each) => completed(each)),
           limit: 0,
           wantsSuspect: false,
           jobs: [],
           queues: null,
-          chance: 0,
+          random: 0,
         }),
-        reaper.store.reclaim({ limit: 10, chance: 0 }),
+        reclaimer.store.leases.reclaim({ limit: 10, random: 0 }),
       ]);
       expect(idsOf(answer.stale).sort()).toEqual(idsOf(reclaimed).sort());
       for (const { id } of held) {
         const isLost = reclaimed.some((lost) => lost.id === id);
         expect(await scene.status(id)).toBe(isLost ? "pending" : "completed");
-        if (isLost) await scene.store.cancel({ id, chance: 0 });
+        if (isLost) await scene.store.runs.cancel({ id, random: 0 });
       }
     }
   });
 
   test("of two reapers at the same moment each lease is reclaimed by one", async ({ scene }) => {
-    const members = await crew(scene, 3);
+    const members = await openStores(scene, 3);
     for (let times = 0; times < 30; times += 1) {
       await scene.enqueued(1);
       await scene.claimOne();
     }
     scene.advance(LEASE_MS);
     const lost = await Promise.all(
-      members.map(({ store }) => store.reclaim({ limit: 100, chance: 0 })),
+      members.map(({ store }) => store.leases.reclaim({ limit: 100, random: 0 })),
     );
     expect(new Set(idsOf(lost.flat())).size).toBe(30);
     expect(lost.flat()).toHaveLength(30);
@@ -188,32 +191,32 @@ export function concurrencySuite(test: SceneTest): void {
   test("a renewal and a reclaim at the same moment never both have the lease", async ({
     scene,
   }) => {
-    const [holder, reaper] = (await crew(scene, 2)) as [Member, Member];
+    const [holder, reclaimer] = (await openStores(scene, 2)) as [Member, Member];
     for (let round = 0; round < 15; round += 1) {
       await scene.enqueued(1);
       const held = await scene.claimOne({ ...holder });
       scene.advance(LEASE_MS);
       const [renewal, reclaimed] = await Promise.all([
-        holder.store.renew({ holder: holder.holder, fences: [held.fence] }),
-        reaper.store.reclaim({ limit: 10, chance: 0 }),
+        holder.store.leases.renew({ holder: holder.holder, fences: [held.fence] }),
+        reclaimer.store.leases.reclaim({ limit: 10, random: 0 }),
       ]);
-      const kept = await holder.store.renew({ holder: holder.holder, fences: [held.fence] });
+      const kept = await holder.store.leases.renew({ holder: holder.holder, fences: [held.fence] });
       expect(kept.held).toHaveLength(reclaimed.length === 0 ? 1 : 0);
       if (renewal.held.length > 0) expect(reclaimed).toEqual([]);
       if (reclaimed.length === 0) await scene.settle(completed(held));
-      else await scene.store.cancel({ id: held.id, chance: 0 });
+      else await scene.store.runs.cancel({ id: held.id, random: 0 });
     }
   });
 
   test("a cancel that meets a claim takes effect on one side of it, never between", async ({
     scene,
   }) => {
-    const [claimer, operator] = (await crew(scene, 2)) as [Member, Member];
+    const [claimer, operator] = (await openStores(scene, 2)) as [Member, Member];
     for (let round = 0; round < 15; round += 1) {
       const [id] = (await scene.enqueued(1)) as [RunId];
       const [held, answer] = await Promise.all([
         scene.claim({ ...claimer, limit: 1 }),
-        operator.store.cancel({ id, chance: 0 }),
+        operator.store.runs.cancel({ id, random: 0 }),
       ]);
       expect(answer).toBe(held.length === 0 ? "cancelled" : "requested");
       if (held[0]) await scene.settle(retried(held[0]));
@@ -222,11 +225,11 @@ export function concurrencySuite(test: SceneTest): void {
   });
 
   test("promotions at once move each run once", async ({ scene }) => {
-    const members = await crew(scene, 3);
+    const members = await openStores(scene, 3);
     await scene.enqueued(200, { delayMs: 1_000 });
     scene.advance(1_000);
-    const moved = await Promise.all(members.map(({ store }) => store.promote({ limit: 150 })));
-    const rest = await scene.store.promote({ limit: 1_000 });
+    const moved = await Promise.all(members.map(({ store }) => store.work.promote({ limit: 150 })));
+    const rest = await scene.store.work.promote({ limit: 1_000 });
     expect(moved.reduce((sum, count) => sum + count, rest)).toBe(200);
     expect(await scene.claim({ limit: 1_000 })).toHaveLength(200);
   });
@@ -235,7 +238,7 @@ export function concurrencySuite(test: SceneTest): void {
     scene,
   }) => {
     const count = 120;
-    const members = await crew(scene, 3);
+    const members = await openStores(scene, 3);
     const ids = new Set(await scene.enqueued(count));
     const completions = new Map<RunId, number>();
     const grants = new Set<string>();
@@ -251,7 +254,7 @@ export function concurrencySuite(test: SceneTest): void {
           return completed(each);
         });
         const settlements = ending.filter((each) => each !== null);
-        const { claims, stale } = await store.exchange({
+        const { claims, stale } = await store.claims.exchange({
           holder,
           token: crypto.randomUUID(),
           settlements,
@@ -259,7 +262,7 @@ export function concurrencySuite(test: SceneTest): void {
           wantsSuspect: dice() < 0.5,
           jobs: ["study"],
           queues: null,
-          chance: 0,
+          random: 0,
         });
         for (const { id, fence, to } of settlements) {
           const isStale = stale.some((each) => each.id === id && each.fence === fence);
@@ -275,18 +278,18 @@ export function concurrencySuite(test: SceneTest): void {
           lastFence.set(id, fence);
         }
         scene.advance(dice() < 0.2 ? 10_000 : 100);
-        await store.reclaim({ limit: 10, chance: dice() });
-        await store.promote({ limit: 100 });
+        await store.leases.reclaim({ limit: 10, random: dice() });
+        await store.work.promote({ limit: 100 });
         // A run that was lost too often has failed: an operator gives it another chance.
-        for (const { id } of await store.runs({ status: "failed", limit: 10 })) {
-          await store.retry({ id });
+        for (const { id } of await store.runs.list({ status: "failed", limit: 10 })) {
+          await store.runs.retry({ id });
         }
       }
     };
     await Promise.all(members.map(work));
     expect(new Set(completions.keys())).toEqual(ids);
     expect([...completions.values()].every((times) => times === 1)).toBe(true);
-    expect(await scene.store.runs({ status: "completed", limit: 1_000 })).toHaveLength(count);
+    expect(await scene.store.runs.list({ status: "completed", limit: 1_000 })).toHaveLength(count);
   });
 }
 

@@ -2,8 +2,8 @@
 // not begun. Once it has, a new run takes over the key.
 
 import { expect } from "vitest";
-import type { NewKey, NewRun } from "../../src/store/store.js";
-import { LimitedJob } from "./flow-words.js";
+import type { NewKey, NewRun } from "../../src/store/enqueue.js";
+import { LimitedJob } from "./limited-job.js";
 import { completed, idsOf, type SceneTest } from "./scene.js";
 
 const key = (rules: Partial<NewKey> = {}, inputHash = "hash"): { key: NewKey } => ({
@@ -44,7 +44,7 @@ export function duplicateSuite(test: SceneTest): void {
       delayMs: 9_000,
     });
     expect(await scene.enqueue(other)).toEqual([{ id: first.id, deduplicated: true }]);
-    expect(await scene.store.run(other.id)).toBeNull();
+    expect(await scene.store.runs.get(other.id)).toBeNull();
     expect(await scene.record(first.id)).toMatchObject({
       input: '{"n":2}',
       dueAt: scene.now + 9_000,
@@ -69,11 +69,11 @@ export function duplicateSuite(test: SceneTest): void {
         delayMs: 1_000,
       });
       expect(await scene.enqueue(again)).toEqual([{ id: first.id, deduplicated: true }]);
-      await scene.store.promote({ limit: 10 });
+      await scene.store.work.promote({ limit: 10 });
       expect(await scene.claim()).toEqual([]);
     }
     scene.advance(1_000);
-    await scene.store.promote({ limit: 10 });
+    await scene.store.work.promote({ limit: 10 });
     const [held] = await scene.claim();
     expect(held?.claim.runs[0]).toMatchObject({ id: first.id, input: '{"n":1}' });
   });
@@ -100,7 +100,7 @@ export function duplicateSuite(test: SceneTest): void {
           expect((await scene.record(first.id)).dueAt).toBe(enqueuedAt + dueAt);
         }
         // The last call came after that time: the run is still there to be claimed.
-        await scene.store.promote({ limit: 10 });
+        await scene.store.work.promote({ limit: 10 });
         expect(idsOf(await (job ?? scene).claim())).toEqual([first.id]);
       });
     }
@@ -128,11 +128,11 @@ export function duplicateSuite(test: SceneTest): void {
       await scene.settle(completed(held));
       const third = scene.run({ ...key({ onDuplicate }, "third"), delayMs: 1_000 });
       expect(await scene.enqueue(third)).toEqual([{ id: next.id, deduplicated: true }]);
-      expect(await scene.store.runs({ limit: 10 })).toHaveLength(2);
+      expect(await scene.store.runs.list({ limit: 10 })).toHaveLength(2);
     });
   }
 
-  test("in one batch each finds what the one before it left", async ({ scene }) => {
+  test("each member of a batch sees the changes of the members before it", async ({ scene }) => {
     const rules = { onDuplicate: "replace" } as const;
     const runs = [
       scene.run({ ...key(rules, "1"), input: "1" }),
@@ -148,7 +148,7 @@ export function duplicateSuite(test: SceneTest): void {
       { id: first, deduplicated: true },
     ]);
     expect(await scene.record(first ?? "")).toMatchObject({ input: "3", dueAt: scene.now + 100 });
-    expect(await scene.store.runs({ limit: 10 })).toHaveLength(2);
+    expect(await scene.store.runs.list({ limit: 10 })).toHaveLength(2);
   });
 
   test("an atomic batch that is refused has replaced nothing", async ({ scene }) => {
@@ -160,14 +160,12 @@ export function duplicateSuite(test: SceneTest): void {
       scene.run({ ...key({ onDuplicate: "replace" }, "other"), input: "2" }),
       scene.run({ key: { key: "taken", inputHash: "other" } }),
     ];
-    const answers = await scene.store.enqueue({ runs, isAtomic: true, tellsOthers: false });
+    const answers = await scene.store.enqueue.runs({ runs, isAtomic: true, wakesOthers: false });
     expect(answers[1]).toEqual({ conflict: taken.id });
     expect(await scene.portrait(first.id)).toEqual(before);
   });
 
-  test("a limited run that is replaced stands under the key of its new input", async ({
-    scene,
-  }) => {
+  test("a replaced limited run waits under the key of its new input", async ({ scene }) => {
     const job = await LimitedJob.announce(scene, { concurrency: { limit: 1, key: "account" } });
     const [busy] = await job.enqueued(1, "busy");
     await job.claim();
@@ -187,7 +185,7 @@ export function duplicateSuite(test: SceneTest): void {
     await scene.enqueue(first);
     await scene.enqueue(job.run("free", key({ onDuplicate: "postpone" }, "other")));
     expect(await job.claim()).toEqual([]);
-    expect(await scene.store.waitingFor(first.id)).toMatchObject({ reason: "concurrency" });
+    expect(await scene.store.runs.pendingReason(first.id)).toMatchObject({ reason: "concurrency" });
   });
 
   test("twenty callers that replace at once leave one run, with the input of one of them", async ({
@@ -198,8 +196,8 @@ export function duplicateSuite(test: SceneTest): void {
     );
     const answers = (await Promise.all(runs.map((run) => scene.enqueue(run)))).flat();
     expect(answers.filter((answer) => "id" in answer && !answer.deduplicated)).toHaveLength(1);
-    const [record] = await scene.store.runs({ limit: 30 });
-    expect(await scene.store.runs({ limit: 30 })).toHaveLength(1);
+    const [record] = await scene.store.runs.list({ limit: 30 });
+    expect(await scene.store.runs.list({ limit: 30 })).toHaveLength(1);
     expect(await scene.enqueue(scene.run(key({}, `hash ${record?.input}`)))).toEqual([
       { id: record?.id, deduplicated: true },
     ]);

@@ -1,7 +1,7 @@
-// What becomes of a held run, in one word each.
+// Names the ways in which a held run can end, for tests that end one in a word.
 
 import type { Mode } from "../../src/runs/rules/run.js";
-import type { Grant, Settlement } from "../../src/store/store.js";
+import type { Grant, Settlement } from "../../src/store/claims.js";
 
 type Ended = Grant & {
   readonly mode?: Mode;

@@ -17,7 +17,7 @@ export function enqueueSuite(test: SceneTest): void {
       tags: ["eu", "nightly"],
     });
     expect(await scene.enqueue(run)).toEqual([{ id: run.id, deduplicated: false }]);
-    expect(await scene.store.run(run.id)).toEqual({
+    expect(await scene.store.runs.get(run.id)).toEqual({
       id: run.id,
       job: "mail",
       queue: "slow",
@@ -46,7 +46,7 @@ export function enqueueSuite(test: SceneTest): void {
       cancelRequestedAt: null,
       items: {},
     });
-    expect(await scene.store.attempts(run.id)).toEqual([]);
+    expect(await scene.store.runs.attempts(run.id)).toEqual([]);
   });
 
   test("a claimed run carries everything that its handler needs", async ({ scene }) => {
@@ -75,7 +75,7 @@ export function enqueueSuite(test: SceneTest): void {
     ]);
   });
 
-  test("runs of one call are answered in their order, however many", async ({ scene }) => {
+  test("a call with many runs returns them in their order", async ({ scene }) => {
     const runs = Array.from({ length: 2_500 }, () => scene.run());
     const answers = await scene.enqueue(...runs);
     expect(answers).toEqual(runs.map(({ id }) => ({ id, deduplicated: false })));
@@ -85,14 +85,14 @@ export function enqueueSuite(test: SceneTest): void {
 
   test("an empty call stores nothing", async ({ scene }) => {
     expect(await scene.enqueue()).toEqual([]);
-    expect(await scene.store.runs({ limit: 10 })).toEqual([]);
+    expect(await scene.store.runs.list({ limit: 10 })).toEqual([]);
   });
 
-  test("the same call again, its answer lost, makes no second run", async ({ scene }) => {
+  test("a call that is repeated after a lost response makes no second run", async ({ scene }) => {
     const runs = [scene.run(), scene.run({ delayMs: 1_000 })];
     const first = await scene.enqueue(...runs);
     expect(await scene.enqueue(...runs)).toEqual(first);
-    expect(await scene.store.runs({ limit: 10 })).toHaveLength(2);
+    expect(await scene.store.runs.list({ limit: 10 })).toHaveLength(2);
     expect(await scene.claim()).toHaveLength(1);
   });
 
@@ -120,22 +120,22 @@ export function enqueueSuite(test: SceneTest): void {
     const [id] = await scene.enqueued(1, { delayMs: 60_000 });
     expect((await scene.record(id as string)).dueAt).toBe(scene.now + 60_000);
     scene.advance(59_999);
-    expect(await scene.store.promote({ limit: 10 })).toBe(0);
+    expect(await scene.store.work.promote({ limit: 10 })).toBe(0);
     expect(await scene.claim()).toEqual([]);
     scene.advance(1);
-    expect(await scene.store.promote({ limit: 10 })).toBe(1);
+    expect(await scene.store.work.promote({ limit: 10 })).toBe(1);
     expect(idsOf(await scene.claim())).toEqual([id]);
   });
 
-  test("a run with an instant waits for it, whatever delay comes with it", async ({ scene }) => {
+  test("a run with an instant waits for it and ignores its delay", async ({ scene }) => {
     const [id] = await scene.enqueued(1, { dueAt: scene.now + 5_000, delayMs: 1 });
     expect((await scene.record(id as string)).dueAt).toBe(scene.now + 5_000);
     scene.advance(5_000);
-    await scene.store.promote({ limit: 10 });
+    await scene.store.work.promote({ limit: 10 });
     expect((await scene.claimOne()).claim.runs[0]?.dueAt).toBe(scene.now);
   });
 
-  test("an instant in the past is due at once and goes before what came due later", async ({
+  test("a run with an instant in the past is due at once, before runs that became due later", async ({
     scene,
   }) => {
     const [fresh] = await scene.enqueued(1);

@@ -1,7 +1,7 @@
 // Instances and what they announce.
 
 import { expect } from "vitest";
-import type { JobAnnouncement } from "../../src/store/store.js";
+import type { JobAnnouncement } from "../../src/store/jobs.js";
 import { POLICY, policyWith, type SceneTest } from "./scene.js";
 
 const STUDY: JobAnnouncement = {
@@ -22,7 +22,7 @@ export function instanceSuite(test: SceneTest): void {
       works: { jobs: ["here"], queues: null },
     });
     const remote = (instanceId: string, by: string) =>
-      scene.store.announceRemote({
+      scene.store.instances.announceRemote({
         instanceId,
         by,
         works: { jobs: ["far"], queues: ["eu"] },
@@ -33,11 +33,11 @@ export function instanceSuite(test: SceneTest): void {
     expect(no).toEqual(expect.any(Number));
     expect(await remote("w1", "ada")).toBe(no);
     expect(await remote("w1", "bob")).toBeNull();
-    expect(await scene.store.localJobs(["here", "far", "none"])).toEqual(["here"]);
+    expect(await scene.store.jobs.local(["here", "far", "none"])).toEqual(["here"]);
     scene.advance(61_000);
     expect(await remote("w1", "bob")).toBe(no);
-    expect(await scene.store.localJobs(["here"])).toEqual([]);
-    await scene.store.retire({ holder: local });
+    expect(await scene.store.jobs.local(["here"])).toEqual([]);
+    await scene.store.instances.retire({ holder: local });
     expect(await remote("local", "ada")).toBe(local);
   });
 
@@ -53,23 +53,29 @@ export function instanceSuite(test: SceneTest): void {
   test("an announced job is known to callers with all its options", async ({ scene }) => {
     const policy = policyWith({ leaseMs: 5_000, attempts: 7, onLost: "fail" });
     const mail: JobAnnouncement = { ...STUDY, name: "mail", queue: "slow", policy };
-    await scene.store.announce({
+    await scene.store.instances.announce({
       instanceId: "host:1:a",
       app: "shop",
       release: "1.2.3",
       jobs: [STUDY, mail],
       ...QUIET,
     });
-    expect(await scene.store.announcedJobs()).toEqual([mail, STUDY]);
+    expect(await scene.store.jobs.list()).toEqual([mail, STUDY]);
   });
 
   test("a job is what the newest instance announced", async ({ scene }) => {
     const newer = { ...STUDY, priority: -5, version: 3, policy: policyWith({ attempts: 1 }) };
     const announce = (instanceId: string, job: JobAnnouncement) =>
-      scene.store.announce({ instanceId, app: null, release: null, jobs: [job], ...QUIET });
+      scene.store.instances.announce({
+        instanceId,
+        app: null,
+        release: null,
+        jobs: [job],
+        ...QUIET,
+      });
     await announce("old", STUDY);
     await announce("new", newer);
-    expect(await scene.store.announcedJobs()).toEqual([newer]);
+    expect(await scene.store.jobs.list()).toEqual([newer]);
   });
 
   test("many instances that announce the same jobs at once do not get in each other's way", async ({
@@ -78,7 +84,7 @@ export function instanceSuite(test: SceneTest): void {
     const jobs = Array.from({ length: 20 }, (_, at) => ({ ...STUDY, name: `job-${at}` }));
     const numbers = await Promise.all(
       Array.from({ length: 6 }, (_, at) =>
-        scene.store.announce({
+        scene.store.instances.announce({
           instanceId: `instance-${at}`,
           app: null,
           release: null,
@@ -88,7 +94,7 @@ export function instanceSuite(test: SceneTest): void {
       ),
     );
     expect(new Set(numbers).size).toBe(6);
-    expect(await scene.store.announcedJobs()).toHaveLength(20);
+    expect(await scene.store.jobs.list()).toHaveLength(20);
   });
 
   test("a retired instance keeps its jobs known and may come back under its number", async ({
@@ -101,9 +107,9 @@ export function instanceSuite(test: SceneTest): void {
       jobs: [STUDY],
       ...QUIET,
     };
-    const holder = await scene.store.announce(announcement);
-    await scene.store.retire({ holder });
-    expect(await scene.store.announcedJobs()).toEqual([STUDY]);
-    expect(await scene.store.announce(announcement)).toBe(holder);
+    const holder = await scene.store.instances.announce(announcement);
+    await scene.store.instances.retire({ holder });
+    expect(await scene.store.jobs.list()).toEqual([STUDY]);
+    expect(await scene.store.instances.announce(announcement)).toBe(holder);
   });
 }

@@ -1,8 +1,8 @@
 // Items: one result for each, whoever asks again; written under the fence; counted where they are stored.
 
 import { expect } from "vitest";
+import type { Grant } from "../../src/store/claims.js";
 import type { ItemWrite } from "../../src/store/items.js";
-import type { Grant } from "../../src/store/store.js";
 import { completed, failed, handedBack, type SceneTest } from "./scene.js";
 
 const DAY_MS = 86_400_000;
@@ -39,8 +39,8 @@ export function itemSuite(test: SceneTest): void {
     const held = await scene.claimOne();
     scene.advance(1_000);
     const item = doneItem(held, "a", { n: 1 }, { outcome: "OPPORTUNITIES", durationMs: 250.4 });
-    expect(await scene.store.storeItems([item])).toEqual(["stored"]);
-    expect(await scene.store.items({ id: held.id, sort: "key", limit: 10 })).toEqual([
+    expect(await scene.store.items.store([item])).toEqual(["stored"]);
+    expect(await scene.store.items.list({ id: held.id, sort: "key", limit: 10 })).toEqual([
       {
         key: "a",
         outcome: "OPPORTUNITIES",
@@ -54,17 +54,17 @@ export function itemSuite(test: SceneTest): void {
     expect((await scene.record(held.id)).items).toEqual({ OPPORTUNITIES: 1 });
   });
 
-  test("an equal item that comes again is no news, another value changes nothing (S9)", async ({
+  test("a repeated equal item is not new, and another value changes nothing (S9)", async ({
     scene,
   }) => {
     await scene.enqueued(1);
     const held = await scene.claimOne();
-    await scene.store.storeItems([doneItem(held, "a", { n: 1, m: 2 })]);
-    const before = await scene.store.items({ id: held.id, sort: "key", limit: 10 });
+    await scene.store.items.store([doneItem(held, "a", { n: 1, m: 2 })]);
+    const before = await scene.store.items.list({ id: held.id, sort: "key", limit: 10 });
     scene.advance(10);
     const kept = { kept: { outcome: "ok", value: '{"n":1,"m":2}' } };
     expect(
-      await scene.store.storeItems([
+      await scene.store.items.store([
         doneItem(held, "a", { n: 1, m: 2 }),
         doneItem(held, "a", { m: 2, n: 1 }),
         doneItem(held, "a", { n: 2 }),
@@ -72,7 +72,7 @@ export function itemSuite(test: SceneTest): void {
         failedItem(held, "a"),
       ]),
     ).toEqual(["stored", "stored", kept, kept, kept]);
-    expect(await scene.store.items({ id: held.id, sort: "key", limit: 10 })).toEqual(before);
+    expect(await scene.store.items.list({ id: held.id, sort: "key", limit: 10 })).toEqual(before);
     expect((await scene.record(held.id)).items).toEqual({ ok: 1 });
   });
 
@@ -82,7 +82,7 @@ export function itemSuite(test: SceneTest): void {
     await scene.enqueued(1);
     const held = await scene.claimOne();
     expect(
-      await scene.store.storeItems([
+      await scene.store.items.store([
         doneItem(held, "a", 1),
         doneItem(held, "b", 1),
         doneItem(held, "a", 1),
@@ -92,21 +92,21 @@ export function itemSuite(test: SceneTest): void {
     expect((await scene.record(held.id)).items).toEqual({ ok: 2 });
   });
 
-  test("a failed item is replaced by what a later try makes of it, and the counts follow", async ({
+  test("the result of a later try replaces a failed item, and the counts follow", async ({
     scene,
   }) => {
     await scene.enqueued(1);
     const first = await scene.claimOne();
-    await scene.store.storeItems([failedItem(first, "a"), failedItem(first, "b")]);
-    await scene.store.storeItems([failedItem(first, "a")]);
+    await scene.store.items.store([failedItem(first, "a"), failedItem(first, "b")]);
+    await scene.store.items.store([failedItem(first, "a")]);
     expect((await scene.record(first.id)).items).toEqual({ failed: 2 });
     await scene.settle(handedBack(first, false));
     const second = await scene.claimOne();
-    expect(await scene.store.storeItems([doneItem(second, "a"), doneItem(second, "c", 1)])).toEqual(
-      ["stored", "stored"],
-    );
+    expect(
+      await scene.store.items.store([doneItem(second, "a"), doneItem(second, "c", 1)]),
+    ).toEqual(["stored", "stored"]);
     expect((await scene.record(first.id)).items).toEqual({ failed: 1, ok: 2 });
-    const items = await scene.store.items({ id: first.id, sort: "key", limit: 10 });
+    const items = await scene.store.items.list({ id: first.id, sort: "key", limit: 10 });
     expect(items.map(({ key, outcome, attempt, error }) => [key, outcome, attempt, error])).toEqual(
       [
         ["a", "ok", 2, null],
@@ -128,17 +128,17 @@ export function itemSuite(test: SceneTest): void {
     const again = await scene.claimOne();
     expect(again.id).toBe(lost.id);
     expect(
-      await scene.store.storeItems([
+      await scene.store.items.store([
         doneItem(lost, "a"),
         doneItem(kept, "a"),
         doneItem({ id: kept.id, fence: again.fence }, "b"),
         failedItem(lost, "c"),
       ]),
     ).toEqual(["stale", "stored", "stale", "stale"]);
-    expect(await scene.store.items({ id: lost.id, sort: "key", limit: 10 })).toEqual([]);
+    expect(await scene.store.items.list({ id: lost.id, sort: "key", limit: 10 })).toEqual([]);
     expect((await scene.record(lost.id)).items).toEqual({});
     await scene.settle(completed(again));
-    expect(await scene.store.storeItems([doneItem(again, "a")])).toEqual(["stale"]);
+    expect(await scene.store.items.store([doneItem(again, "a")])).toEqual(["stale"]);
   });
 
   test("items that are done are read at once, as many as asked for, or by their keys", async ({
@@ -147,12 +147,12 @@ export function itemSuite(test: SceneTest): void {
     await scene.enqueued(1);
     const held = await scene.claimOne();
     const keys = ["a", "b", "c", "d"];
-    await scene.store.storeItems([
+    await scene.store.items.store([
       ...keys.map((key) => doneItem(held, key, key)),
       failedItem(held, "e"),
     ]);
     const read = (keys: string[] | null, limit: number, charsMax: number) =>
-      scene.store.doneItems({ id: held.id, keys, limit, charsMax });
+      scene.store.items.done({ id: held.id, keys, limit, charsMax });
     const items = keys.map((key) => ({ key, value: `"${key}"` }));
     expect(await read(null, 10, 1_000)).toEqual({ items, isAll: true });
     expect(await read(null, 2, 1_000)).toEqual({ items: items.slice(0, 2), isAll: false });
@@ -160,7 +160,7 @@ export function itemSuite(test: SceneTest): void {
     expect(await read(null, 10, 7)).toEqual({ items: items.slice(0, 3), isAll: false });
     expect((await read(["d", "e", "x"], 3, 0)).items).toEqual(items.slice(3));
     expect(
-      await scene.store.doneItems({ id: scene.id(), keys: null, limit: 5, charsMax: 5 }),
+      await scene.store.items.done({ id: scene.id(), keys: null, limit: 5, charsMax: 5 }),
     ).toEqual({ items: [], isAll: true });
   });
 
@@ -168,14 +168,14 @@ export function itemSuite(test: SceneTest): void {
     await scene.enqueued(1);
     const held = await scene.claimOne();
     const slowness = { a: 5, b: 50, c: 5, d: 500, e: 50 };
-    await scene.store.storeItems([
+    await scene.store.items.store([
       ...Object.entries(slowness).map(([key, durationMs]) =>
         doneItem(held, key, key, { durationMs, outcome: durationMs > 5 ? "slow" : "ok" }),
       ),
       failedItem(held, "f"),
     ]);
     const keysOf = async (filter: object) =>
-      (await scene.store.items({ id: held.id, sort: "key", limit: 10, ...filter })).map(
+      (await scene.store.items.list({ id: held.id, sort: "key", limit: 10, ...filter })).map(
         ({ key }) => key,
       );
     expect(await keysOf({})).toEqual(["a", "b", "c", "d", "e", "f"]);
@@ -200,7 +200,7 @@ export function itemSuite(test: SceneTest): void {
         n % 10 === 0 ? failedItem(each, `${n}`) : doneItem(each, `${n}`, n),
       ),
     );
-    expect(new Set(await scene.store.storeItems(items))).toEqual(new Set(["stored"]));
+    expect(new Set(await scene.store.items.store(items))).toEqual(new Set(["stored"]));
     for (const id of ids) expect((await scene.record(id)).items).toEqual({ ok: 90, failed: 10 });
   });
 
@@ -208,8 +208,8 @@ export function itemSuite(test: SceneTest): void {
     await scene.enqueued(1);
     const held = await scene.claimOne();
     const odd = ['"', "\\", "{a,b}", "NULL", "é😀", "a'b", "%", ",", "{}"];
-    await scene.store.storeItems(odd.map((key) => doneItem(held, key, { [key]: `${key}\0` })));
-    const { items } = await scene.store.doneItems({
+    await scene.store.items.store(odd.map((key) => doneItem(held, key, { [key]: `${key}\0` })));
+    const { items } = await scene.store.items.done({
       id: held.id,
       keys: odd,
       limit: 20,
@@ -219,21 +219,21 @@ export function itemSuite(test: SceneTest): void {
     for (const key of odd) expect(values.get(key)).toEqual({ [key]: `${key}\0` });
   });
 
-  test("an operator's retry keeps what is done", async ({ scene }) => {
+  test("an operator's retry keeps the done items", async ({ scene }) => {
     await scene.enqueued(1);
     const held = await scene.claimOne();
-    await scene.store.storeItems([doneItem(held, "a"), failedItem(held, "b")]);
+    await scene.store.items.store([doneItem(held, "a"), failedItem(held, "b")]);
     await scene.settle(failed(held));
-    expect(await scene.store.retry({ id: held.id })).toBe("pending");
+    expect(await scene.store.runs.retry({ id: held.id })).toBe("pending");
     const again = await scene.claimOne();
-    const { items } = await scene.store.doneItems({
+    const { items } = await scene.store.items.done({
       id: held.id,
       keys: null,
       limit: 5,
       charsMax: 99,
     });
     expect(items).toEqual([{ key: "a", value: "1" }]);
-    expect(await scene.store.storeItems([doneItem(again, "b")])).toEqual(["stored"]);
+    expect(await scene.store.items.store([doneItem(again, "b")])).toEqual(["stored"]);
     expect((await scene.record(held.id)).items).toEqual({ ok: 2 });
   });
 
@@ -241,21 +241,21 @@ export function itemSuite(test: SceneTest): void {
     await scene.enqueued(2);
     const [removed, pruned] = await scene.claim();
     if (!removed || !pruned) throw new Error("Two runs were to be claimed.");
-    await scene.store.storeItems([doneItem(removed, "a"), doneItem(pruned, "a")]);
+    await scene.store.items.store([doneItem(removed, "a"), doneItem(pruned, "a")]);
     await scene.settle(completed(removed), completed(pruned));
-    expect(await scene.store.remove({ id: removed.id })).toBe("removed");
-    expect(await scene.store.items({ id: removed.id, sort: "key", limit: 5 })).toEqual([]);
-    expect(await scene.store.items({ id: pruned.id, sort: "key", limit: 5 })).toHaveLength(1);
+    expect(await scene.store.runs.remove({ id: removed.id })).toBe("removed");
+    expect(await scene.store.items.list({ id: removed.id, sort: "key", limit: 5 })).toEqual([]);
+    expect(await scene.store.items.list({ id: pruned.id, sort: "key", limit: 5 })).toHaveLength(1);
     const [living] = await scene.enqueued(1);
     const held = await scene.claimOne();
-    await scene.store.storeItems([doneItem(held, "a")]);
+    await scene.store.items.store([doneItem(held, "a")]);
     scene.advance(KEEP_MS + 3 * DAY_MS);
     for (let times = 0; times < 5; times += 1)
-      await scene.store.prune({ keepMs: KEEP_MS, keepTicksMs: KEEP_MS, limit: 100 });
-    expect(await scene.store.items({ id: pruned.id, sort: "key", limit: 5 })).toEqual([]);
-    expect(await scene.store.run(pruned.id)).toBeNull();
-    // What lives keeps its items, however old it is.
+      await scene.store.retention.prune({ keepMs: KEEP_MS, keepTicksMs: KEEP_MS, limit: 100 });
+    expect(await scene.store.items.list({ id: pruned.id, sort: "key", limit: 5 })).toEqual([]);
+    expect(await scene.store.runs.get(pruned.id)).toBeNull();
+    // A live run keeps its items, however old it is.
     expect((await scene.record(living as string)).items).toEqual({ ok: 1 });
-    expect(await scene.store.items({ id: held.id, sort: "key", limit: 5 })).toHaveLength(1);
+    expect(await scene.store.items.list({ id: held.id, sort: "key", limit: 5 })).toHaveLength(1);
   });
 }

@@ -2,7 +2,7 @@
 // another input it is a conflict.
 
 import { expect } from "vitest";
-import type { NewKey, NewRun } from "../../src/store/store.js";
+import type { NewKey, NewRun } from "../../src/store/enqueue.js";
 import { completed, idsOf, type Scene, type SceneTest } from "./scene.js";
 
 const key = (name: string, inputHash = "hash"): { key: NewKey } => ({
@@ -10,7 +10,7 @@ const key = (name: string, inputHash = "hash"): { key: NewKey } => ({
 });
 
 export function keySuite(test: SceneTest): void {
-  test("the same key and input answer with the first run, also while it runs and after it ended", async ({
+  test("the same key and input return the first run, also while it runs and after it ended", async ({
     scene,
   }) => {
     const run = scene.run(key("order-1"));
@@ -21,7 +21,7 @@ export function keySuite(test: SceneTest): void {
     expect(await again()).toEqual([{ id: run.id, deduplicated: true }]);
     await scene.settle(completed(held));
     expect(await again()).toEqual([{ id: run.id, deduplicated: true }]);
-    expect(await scene.store.runs({ limit: 10 })).toHaveLength(1);
+    expect(await scene.store.runs.list({ limit: 10 })).toHaveLength(1);
     expect((await scene.record(run.id)).key).toBe("order-1");
   });
 
@@ -30,7 +30,7 @@ export function keySuite(test: SceneTest): void {
     await scene.enqueue(run);
     const other = scene.run(key("order-1", "other"));
     expect(await scene.enqueue(other)).toEqual([{ conflict: run.id }]);
-    expect(await scene.store.run(other.id)).toBeNull();
+    expect(await scene.store.runs.get(other.id)).toBeNull();
   });
 
   test("keys of different jobs do not meet", async ({ scene }) => {
@@ -40,9 +40,7 @@ export function keySuite(test: SceneTest): void {
     );
   });
 
-  test("keys are told apart by case, by spaces inside, by accents and by length", async ({
-    scene,
-  }) => {
+  test("keys differ by case, inner spaces, accents and length", async ({ scene }) => {
     const names = ["a", "A", "a b", "a  b", "é", "e\u0301", "ß", "ss", "😀", "a".repeat(500)];
     const runs = names.map((name) => scene.run(key(name)));
     const answers = await scene.enqueue(...runs);
@@ -52,7 +50,9 @@ export function keySuite(test: SceneTest): void {
     );
   });
 
-  test("the same call again, its answer lost, is answered as the first time", async ({ scene }) => {
+  test("a call that is repeated after a lost response returns the first result", async ({
+    scene,
+  }) => {
     const runs = [scene.run(key("a")), scene.run(), scene.run(key("b"))];
     const first = await scene.enqueue(...runs);
     expect(first).toEqual(runs.map(({ id }) => ({ id, deduplicated: false })));
@@ -76,7 +76,7 @@ export function keySuite(test: SceneTest): void {
       { conflict: first },
       { id: keyless, deduplicated: false },
     ]);
-    expect(await scene.store.runs({ limit: 10 })).toHaveLength(2);
+    expect(await scene.store.runs.list({ limit: 10 })).toHaveLength(2);
   });
 
   test("one bad key of a call that is not atomic leaves its neighbours alone", async ({
@@ -100,7 +100,7 @@ export function keySuite(test: SceneTest): void {
     const runs = [scene.run(), scene.run(key("free")), scene.run(key("taken", "other"))];
     const answers = await atomically(scene, runs);
     expect(answers[2]).toEqual({ conflict: taken.id });
-    expect(idsOf(await scene.store.runs({ limit: 10 }))).toEqual([taken.id]);
+    expect(idsOf(await scene.store.runs.list({ limit: 10 }))).toEqual([taken.id]);
     const retry = [runs[0], runs[1]] as NewRun[];
     expect(await atomically(scene, retry)).toEqual(
       retry.map(({ id }) => ({ id, deduplicated: false })),
@@ -121,7 +121,7 @@ export function keySuite(test: SceneTest): void {
     expect(idsOf(await scene.claim({ jobs: ["fresh"] }))).toEqual([id]);
   });
 
-  test("an atomic call with keys, repeated after a lost answer, changes nothing", async ({
+  test("an atomic call with keys that is repeated after a lost response changes nothing", async ({
     scene,
   }) => {
     const runs = [scene.run(key("a")), scene.run(), scene.run(key("b"))];
@@ -143,7 +143,7 @@ export function keySuite(test: SceneTest): void {
     const run = scene.run(key("k"));
     await scene.enqueue(run);
     await scene.settle(completed(await scene.claimOne()));
-    await scene.store.remove({ id: run.id });
+    await scene.store.runs.remove({ id: run.id });
     const next = scene.run(key("k", "other"));
     expect(await scene.enqueue(next)).toEqual([{ id: next.id, deduplicated: false }]);
   });
@@ -157,10 +157,10 @@ export function keySuite(test: SceneTest): void {
     expect(answers.flat().filter((answer) => "id" in answer && !answer.deduplicated)).toHaveLength(
       1,
     );
-    expect(await scene.store.runs({ limit: 30 })).toHaveLength(1);
+    expect(await scene.store.runs.list({ limit: 30 })).toHaveLength(1);
   });
 }
 
 function atomically(scene: Scene, runs: readonly NewRun[]) {
-  return scene.store.enqueue({ runs, isAtomic: true, tellsOthers: false });
+  return scene.store.enqueue.runs({ runs, isAtomic: true, wakesOthers: false });
 }

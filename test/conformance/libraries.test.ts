@@ -5,7 +5,7 @@ import pg from "pg";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { Holdfast } from "../../src/holdfast.js";
 import { ConfigurationError, KeyConflictError } from "../../src/shared/errors.js";
-import { transactorOf, txQuery } from "../../src/store/foreign/index.js";
+import { libraryTransactor, txQuery } from "../../src/store/postgres/callers-transactions.js";
 import { LIBRARIES, type OpenedLibrary } from "./libraries/postgres-libraries.js";
 import { POSTGRES_URL } from "./places.js";
 
@@ -90,7 +90,7 @@ describe.skipIf(POSTGRES_URL === undefined).each(Object.keys(LIBRARIES))("%s", (
     expect(await holdfast.runs.get(id)).toMatchObject({ status: "pending", dueAt: at });
   });
 
-  test("a key answers with its run, or with a conflict that leaves the transaction usable", async () => {
+  test("a key returns its run, or a conflict that leaves the transaction usable", async () => {
     const first = await mail.enqueue({ to: "a" }, { key: "once", delay: "1h" });
     await library.transaction(async (tx, execute) => {
       await execute(order("keyed"));
@@ -134,12 +134,12 @@ describe.skipIf(POSTGRES_URL === undefined).each(Object.keys(LIBRARIES))("%s", (
     await expect(enqueued).rejects.toThrow(/^enqueue\(\)\.tx: is a database of /);
   });
 
-  test("a transaction that the library opens for us commits what both wrote", async () => {
+  test("a transaction that the library opens commits the writes of both", async () => {
     const text = `insert into "${schema}".orders
       select x from unnest($1::text[]) x where $2::boolean and $3::bigint = 9007199254740993 and '{"a":1}'::jsonb ? 'a'
       returning id, $4::json ->> 'a' as its_member, $5::text as nothing`;
     const values = ['{"opened"}', true, 9007199254740993n, '{"a":"\\"b"}', null];
-    const rows = await transactorOf(library.database).transact(async ({ tx, query }) => {
+    const rows = await libraryTransactor(library.database).transact(async ({ tx, query }) => {
       await library.execute(tx as object, order("theirs"));
       return query(text, values);
     });
@@ -148,7 +148,7 @@ describe.skipIf(POSTGRES_URL === undefined).each(Object.keys(LIBRARIES))("%s", (
   });
 
   test("a transaction that the library opens for us rolls back with the error that was thrown", async () => {
-    const failing = transactorOf(library.database).transact(async ({ tx, query }) => {
+    const failing = libraryTransactor(library.database).transact(async ({ tx, query }) => {
       await library.execute(tx as object, order("undone"));
       await query(order("undone-too"), []);
       throw ROLLED_BACK;
@@ -157,7 +157,7 @@ describe.skipIf(POSTGRES_URL === undefined).each(Object.keys(LIBRARIES))("%s", (
     expect([await orders("undone"), await orders("undone-too")]).toEqual([0, 0]);
   });
 
-  test("ctx.commit on the library's database completes the run with what was written, or neither", async () => {
+  test("ctx.commit on the library's database commits the writes with the end of the run, or neither", async () => {
     const { id } = await charge.enqueue({ order: "charged", isBroken: false });
     const charged = await holdfast.runs.wait(id, { timeout: "20s" });
     expect(charged).toMatchObject({ status: "completed", result: { charged: "charged" } });
@@ -169,7 +169,7 @@ describe.skipIf(POSTGRES_URL === undefined).each(Object.keys(LIBRARIES))("%s", (
 
   test("a transaction is refused where a database is needed", async () => {
     await library.transaction(async (tx) => {
-      expect(() => transactorOf(tx)).toThrow(/^commit\(\)\.on: is a transaction or a single/);
+      expect(() => libraryTransactor(tx)).toThrow(/^commit\(\)\.on: is a transaction or a single/);
     });
   });
 });
@@ -217,11 +217,11 @@ describe.skipIf(POSTGRES_URL === undefined)("transactions that do not fit", () =
     for (const wrong of [client, {}, 5, null, "begin", () => undefined])
       expect(() => txQuery(wrong)).toThrow(ConfigurationError);
     expect(() => txQuery(client)).toThrow(/send BEGIN first/);
-    expect(() => transactorOf({})).toThrow(/is no database of pg, Drizzle/);
+    expect(() => libraryTransactor({})).toThrow(/is no database of pg, Drizzle/);
     await client.end();
   });
 
-  test("enqueueSync is for SQLite, and says what to use instead", async () => {
+  test("enqueueSync works on SQLite only, and names the alternative", async () => {
     const schema = `sync_${crypto.randomUUID().replaceAll("-", "_")}`;
     const holdfast = new Holdfast({ database: URL, schema });
     const job = holdfast.job("mail", {});

@@ -16,12 +16,12 @@ export function listSuite(test: SceneTest): void {
   test("every run is listed under its status, and under no other", async ({ scene }) => {
     const byStatus = await oneOfEach(scene, 3);
     for (const status of RUN_STATUSES) {
-      const rows = await scene.store.runs({ status, limit: 100 });
+      const rows = await scene.store.runs.list({ status, limit: 100 });
       expect([status, idsOf(rows)]).toEqual([status, newestFirst(byStatus.get(status) ?? [])]);
       for (const row of rows) expect(row.status).toBe(status);
     }
     const all = [...byStatus.values()].flat();
-    expect(idsOf(await scene.store.runs({ limit: 100 }))).toEqual(newestFirst(all));
+    expect(idsOf(await scene.store.runs.list({ limit: 100 }))).toEqual(newestFirst(all));
   });
 
   test("runs are found by the beginning or the end of their id, newest first and as many as are wanted", async ({
@@ -34,14 +34,14 @@ export function listSuite(test: SceneTest): void {
     ];
     await scene.enqueue(...ids.map((id) => scene.run({ id })));
     const [first, second, third] = ids;
-    const like = (digits: string, limit = 10) => scene.store.runsLike({ digits, limit });
+    const like = (digits: string, limit = 10) => scene.store.runs.withDigits({ digits, limit });
     expect(await like("0199c1")).toEqual([third, second, first]);
     expect(await like("0199c1", 2)).toEqual([third, second]);
     expect(await like("0199c1f25a3e7c419d0baa")).toEqual([second]);
     expect(await like("8e7a55")).toEqual([third, first]);
     expect(await like("0b2f6c1c8e7a55")).toEqual([first]);
     expect(await like("c41")).toEqual([]);
-    const listed = async (text: string) => idsOf(await scene.store.runs({ text, limit: 10 }));
+    const listed = async (text: string) => idsOf(await scene.store.runs.list({ text, limit: 10 }));
     expect(await listed("1c8e7a55")).toEqual([third, first]);
     expect(await listed("0B-2F6C1C8E7A55")).toEqual([first]);
     expect(await listed("0199c1f2-")).toEqual([second, first]);
@@ -54,7 +54,7 @@ export function listSuite(test: SceneTest): void {
     for (const status of [undefined, ...RUN_STATUSES]) {
       const seen: RunId[] = [];
       for (let before: RunId | undefined; ; before = seen.at(-1)) {
-        const page = await scene.store.runs({
+        const page = await scene.store.runs.list({
           limit: 2,
           ...(status === undefined ? {} : { status }),
           ...(before === undefined ? {} : { before }),
@@ -68,13 +68,48 @@ export function listSuite(test: SceneTest): void {
     }
   });
 
+  test("a selection returns the ids that a list would find, page by page, and names where to go on", async ({
+    scene,
+  }) => {
+    const byStatus = await oneOfEach(scene, 3);
+    const mail = scene.run({ job: "mail", tags: ["eu"] });
+    await scene.enqueue(mail);
+    const { runs } = scene.store;
+    for (const status of RUN_STATUSES) {
+      const listed = idsOf(await runs.list({ status, limit: 100 }));
+      expect(listed.length).toBeGreaterThanOrEqual((byStatus.get(status) ?? []).length);
+      expect(await runs.select({ status, limit: 100 })).toEqual({ ids: listed, next: null });
+    }
+    expect(await runs.select({ job: "mail", tag: "eu", limit: 9 })).toEqual({
+      ids: [mail.id],
+      next: null,
+    });
+    const all = idsOf(await runs.list({ limit: 100 }));
+    const first = await runs.select({ limit: 4 });
+    expect(first).toEqual({ ids: all.slice(0, 4), next: all[3] });
+    const rest = await runs.select({ before: first.next as RunId, limit: all.length - 4 });
+    expect(rest).toEqual({ ids: all.slice(4), next: null });
+  });
+
+  test("a page of a selection has at most 1,000 ids, however many are asked for", async ({
+    scene,
+  }) => {
+    await scene.enqueued(1_001);
+    const { ids, next } = await scene.store.runs.select({ status: "pending", limit: 5_000 });
+    expect(ids).toHaveLength(1_000);
+    const last = await scene.store.runs.select({ before: next as RunId, limit: 5_000 });
+    expect(last.ids).toHaveLength(1);
+    expect(last.next).toBeNull();
+    expect(new Set([...ids, ...last.ids]).size).toBe(1_001);
+  });
+
   test("lists are filtered by job, mode and tag, alone and together", async ({ scene }) => {
     const mail = scene.run({ job: "mail", mode: "manual", tags: ["eu", "nightly"] });
     const study = scene.run({ mode: "manual", tags: ["eu"] });
     const plain = scene.run({ tags: ["eu nightly", 'quo"ted'] });
     await scene.enqueue(mail, study, plain);
     const ids = async (filter: object) =>
-      idsOf(await scene.store.runs({ ...filter, limit: 10 })).sort();
+      idsOf(await scene.store.runs.list({ ...filter, limit: 10 })).sort();
     expect(await ids({ job: "mail" })).toEqual([mail.id]);
     expect(await ids({ mode: "manual" })).toEqual([mail.id, study.id].sort());
     expect(await ids({ mode: "backfill" })).toEqual([]);
@@ -96,7 +131,8 @@ export function listSuite(test: SceneTest): void {
       key: { key: "order-7", inputHash: "h" },
     });
     await scene.enqueue(one, two);
-    const ids = async (text: string) => idsOf(await scene.store.runs({ text, limit: 10 })).sort();
+    const ids = async (text: string) =>
+      idsOf(await scene.store.runs.list({ text, limit: 10 })).sort();
     expect(await ids("ber")).toEqual([one.id, two.id].sort());
     expect(await ids("100%")).toEqual([one.id]);
     expect(await ids("%")).toEqual([one.id]);
@@ -106,20 +142,22 @@ export function listSuite(test: SceneTest): void {
     expect(await ids("'; drop table run; --")).toEqual([]);
   });
 
-  test("terminal tells which of the runs have ended", async ({ scene }) => {
+  test("terminal returns which of the runs have ended", async ({ scene }) => {
     const byStatus = await oneOfEach(scene, 2);
     const all = [...byStatus.values()].flat();
     const ended = (["completed", "failed", "cancelled"] as const).flatMap(
       (status) => byStatus.get(status) ?? [],
     );
-    expect([...(await scene.store.terminal([...all, scene.id()]))].sort()).toEqual(ended.sort());
-    expect(await scene.store.terminal([])).toEqual([]);
+    expect([...(await scene.store.runs.terminal([...all, scene.id()]))].sort()).toEqual(
+      ended.sort(),
+    );
+    expect(await scene.store.runs.terminal([])).toEqual([]);
   });
 
-  test("what does not exist is not there", async ({ scene }) => {
-    expect(await scene.store.run(scene.id())).toBeNull();
-    expect(await scene.store.attempts(scene.id())).toEqual([]);
-    expect(await scene.store.runs({ limit: 10 })).toEqual([]);
+  test("an unknown run is not found", async ({ scene }) => {
+    expect(await scene.store.runs.get(scene.id())).toBeNull();
+    expect(await scene.store.runs.attempts(scene.id())).toEqual([]);
+    expect(await scene.store.runs.list({ limit: 10 })).toEqual([]);
   });
 }
 

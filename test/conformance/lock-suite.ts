@@ -1,7 +1,6 @@
 // Named locks: the cases of every provider, on lease rows, with the database's time in the test's hand.
 
 import { expect } from "vitest";
-import { leaseRows } from "../../src/locks/provider.js";
 import { lockProviderCases } from "../../src/testing/lock-cases.js";
 import type { SceneTest } from "./scene.js";
 import type { StoreSuiteOptions } from "./store-suite.js";
@@ -13,8 +12,8 @@ export function lockSuite(test: SceneTest, { isShared }: StoreSuiteOptions): voi
   for (const [at, name] of names.entries()) {
     test(name, async ({ scene }) => {
       const cases = lockProviderCases({
-        provider: async () => leaseRows(scene.store),
-        another: async () => leaseRows(isShared ? await scene.open() : scene.store),
+        provider: async () => scene.store.locks,
+        another: async () => (isShared ? await scene.open() : scene.store).locks,
         pass: async (ms) => scene.advance(ms),
       });
       await cases[at]?.run();
@@ -24,7 +23,7 @@ export function lockSuite(test: SceneTest, { isShared }: StoreSuiteOptions): voi
   test("a name that was idle for days is forgotten, and its next fence is larger all the same", async ({
     scene,
   }) => {
-    const provider = leaseRows(scene.store);
+    const provider = scene.store.locks;
     const ask = async () => {
       const answer = await provider.acquire({
         name: "import",
@@ -45,7 +44,7 @@ export function lockSuite(test: SceneTest, { isShared }: StoreSuiteOptions): voi
   });
 
   test("waiters that fell silent are removed", async ({ scene }) => {
-    const provider = leaseRows(scene.store);
+    const provider = scene.store.locks;
     const request = { name: "import", holder: "host:1:a", leaseMs: 60_000 };
     await provider.acquire({ ...request, token: crypto.randomUUID(), waiting: null });
     const waiter = { ...request, token: crypto.randomUUID(), waiting: { priority: 0 } };

@@ -18,11 +18,11 @@ function line({ id, fence }: Held, no: number, changes: Partial<LogLine> = {}): 
 }
 
 function append(scene: Scene, ...lines: LogLine[]) {
-  return scene.store.appendLogs({ holder: scene.holder, lines });
+  return scene.store.logs.append({ holder: scene.holder, lines });
 }
 
 async function messages(scene: Scene, id: string): Promise<string[]> {
-  const lines = await scene.store.logs({ id, after: null, limit: 100 });
+  const lines = await scene.store.logs.list({ id, after: null, limit: 100 });
   return lines.map(({ message }) => message);
 }
 
@@ -38,7 +38,7 @@ export function logSuite(test: SceneTest): void {
     );
     expect(answer).toEqual([]);
     const common = { fence: held.fence, attempt: 1 };
-    expect(await scene.store.logs({ id: held.id, after: null, limit: 10 })).toEqual([
+    expect(await scene.store.logs.list({ id: held.id, after: null, limit: 10 })).toEqual([
       { ...common, no: 1, at: scene.now - 900, level: "debug", message: "line 1", fields: null },
       {
         ...common,
@@ -51,13 +51,11 @@ export function logSuite(test: SceneTest): void {
     ]);
   });
 
-  test("what is kept of a grant is counted without the lines that are written again", async ({
-    scene,
-  }) => {
+  test("the kept lines of a grant are counted without repeated ones", async ({ scene }) => {
     await scene.enqueued(1);
     const held = await scene.claimOne();
     const { id, fence } = held;
-    const kept = (first: number, last: number) => scene.store.keptLog({ id, fence, first, last });
+    const kept = (first: number, last: number) => scene.store.logs.kept({ id, fence, first, last });
     expect(await kept(0, 0)).toEqual({ last: 0, chars: 0, dropped: 0, droppedTo: 0 });
     const fields = '{"dropped":7,"to":12}';
     await append(scene, line(held, 1), line(held, 2), line(held, 3, { fields }));
@@ -80,13 +78,13 @@ export function logSuite(test: SceneTest): void {
     const second = await scene.claimOne();
     await append(scene, line(second, 1, { message: "again" }));
     const { id } = first;
-    const [one, two] = await scene.store.logs({ id, after: null, limit: 2 });
+    const [one, two] = await scene.store.logs.list({ id, after: null, limit: 2 });
     expect([one?.message, two?.message]).toEqual(["line 1", "line 2"]);
     const after = { fence: first.fence, no: 2 };
-    const rest = await scene.store.logs({ id, after, limit: 2 });
+    const rest = await scene.store.logs.list({ id, after, limit: 2 });
     expect(rest).toMatchObject([{ attempt: 2, no: 1, message: "again" }]);
     const end = { fence: second.fence, no: 1 };
-    expect(await scene.store.logs({ id, after: end, limit: 2 })).toEqual([]);
+    expect(await scene.store.logs.list({ id, after: end, limit: 2 })).toEqual([]);
   });
 
   test("a line that is sent twice is one line, with its last words", async ({ scene }) => {
@@ -97,7 +95,7 @@ export function logSuite(test: SceneTest): void {
     expect(await messages(scene, held.id)).toEqual(["line 1", "9 lines more"]);
   });
 
-  test("S3: whoever lost a run adds no line to it, and is told so once", async ({ scene }) => {
+  test("S3: a holder that lost a run adds no line to it, and learns so once", async ({ scene }) => {
     await scene.enqueued(2);
     const [one, two] = (await scene.claim()) as [Held, Held];
     await append(scene, line(one, 1));
@@ -113,11 +111,11 @@ export function logSuite(test: SceneTest): void {
     expect(await messages(scene, one.id)).toEqual(["line 1", "line 2"]);
   });
 
-  test("S3: nobody adds a line to another holder's run", async ({ scene }) => {
+  test("S3: a holder cannot add a line to the run of another", async ({ scene }) => {
     await scene.enqueued(1);
     const held = await scene.claimOne();
     const holder = await scene.announce("second");
-    expect(idsOf(await scene.store.appendLogs({ holder, lines: [line(held, 1)] }))).toEqual([
+    expect(idsOf(await scene.store.logs.append({ holder, lines: [line(held, 1)] }))).toEqual([
       held.id,
     ]);
     expect(await messages(scene, held.id)).toEqual([]);
@@ -128,15 +126,15 @@ export function logSuite(test: SceneTest): void {
     const [one, two] = (await scene.claim()) as [Held, Held];
     await append(scene, line(one, 1), line(two, 1));
     await scene.settle(completed(one), completed(two));
-    await scene.store.remove({ id: one.id });
+    await scene.store.runs.remove({ id: one.id });
     expect(await messages(scene, one.id)).toEqual([]);
     expect(await messages(scene, two.id)).toEqual(["line 1"]);
     scene.advance(40 * 86_400_000);
-    await scene.store.prune({ keepMs: 86_400_000, keepTicksMs: 86_400_000, limit: 100 });
+    await scene.store.retention.prune({ keepMs: 86_400_000, keepTicksMs: 86_400_000, limit: 100 });
     expect(await messages(scene, two.id)).toEqual([]);
   });
 
-  test("what came back of a run that was sent elsewhere is kept beside its lines, once for each grant", async ({
+  test("the reply to a dispatched run is kept beside its lines, once for each grant", async ({
     scene,
   }) => {
     await scene.enqueued(1);
@@ -148,7 +146,7 @@ export function logSuite(test: SceneTest): void {
       message: string,
       fields: string | null = null,
     ) =>
-      scene.store.keepReply({
+      scene.store.logs.keepReply({
         id,
         fence,
         attempt,
@@ -163,11 +161,11 @@ export function logSuite(test: SceneTest): void {
     const second = await scene.claimOne();
     await append(scene, line(second, 1));
     await scene.settle(completed(second));
-    // Whoever had it was faster with the callback than with the answer; and the write is sent twice.
+    // The remote service called back before it responded; and the write is sent twice.
     await reply(second, 2, "first words");
     await reply(second, 2, "202");
     const common = { no: 0, at: scene.now - 250, level: "warn" };
-    expect(await scene.store.replies(id)).toEqual([
+    expect(await scene.store.logs.replies(id)).toEqual([
       { ...common, fence: first.fence, attempt: 1, message: "503", fields: '{"status":503}' },
       { ...common, fence: second.fence, attempt: 2, message: "202", fields: null },
     ]);
@@ -178,10 +176,10 @@ export function logSuite(test: SceneTest): void {
     await scene.enqueued(1);
     const held = await scene.claimOne();
     await scene.settle(completed(held));
-    expect(await scene.store.remove({ id: held.id })).toBe("removed");
+    expect(await scene.store.runs.remove({ id: held.id })).toBe("removed");
     const { id, fence } = held;
     const told = { attempt: 1, level: "info", agoMs: 0, message: "200", fields: null } as const;
-    await scene.store.keepReply({ id, fence, ...told });
-    expect(await scene.store.replies(id)).toEqual([]);
+    await scene.store.logs.keepReply({ id, fence, ...told });
+    expect(await scene.store.logs.replies(id)).toEqual([]);
   });
 }

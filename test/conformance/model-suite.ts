@@ -4,7 +4,8 @@
 import fc from "fast-check";
 import { expect } from "vitest";
 import { RUN_STATUSES, type RunId } from "../../src/runs/rules/run.js";
-import type { Grant, NewRun, Settlement } from "../../src/store/store.js";
+import type { Grant, Settlement } from "../../src/store/claims.js";
+import type { NewRun } from "../../src/store/enqueue.js";
 import { Model } from "./model.js";
 import {
   cancelled,
@@ -69,7 +70,10 @@ const MOVES = fc.array(
   { minLength: 10, maxLength: 45, size: "max" },
 );
 
-export function modelSuite(test: SceneTest, { histories }: { histories: number }): void {
+export function modelSuite(
+  test: SceneTest,
+  { histories, seed = SEED }: { readonly histories: number; readonly seed?: number },
+): void {
   test(`${histories} random histories end as the model says, and nothing is lost or doubled`, async ({
     scene,
   }) => {
@@ -83,7 +87,7 @@ export function modelSuite(test: SceneTest, { histories }: { histories: number }
           await player.tidyUp();
         }
       }),
-      { seed: SEED, numRuns: histories, endOnFailure: false },
+      { seed, numRuns: histories, endOnFailure: false },
     );
   }, 120_000);
 }
@@ -132,7 +136,7 @@ class Player {
       case "renew": {
         const grant = pick(this.#grants, first);
         if (!grant) return;
-        const { held, unknown } = await store.renew({ holder, fences: [grant.fence] });
+        const { held, unknown } = await store.leases.renew({ holder, fences: [grant.fence] });
         expect(unknown).toEqual([]);
         const ids = held.flatMap((renewal) => renewal.ids);
         expect([verb, ids.toSorted()]).toEqual([verb, model.renew(grant.fence, now).sort()]);
@@ -141,17 +145,20 @@ class Player {
       case "mark started": {
         const grant = pick(this.#grants, first);
         if (!grant) return;
-        const marked = await store.markStarted([grant]);
+        const marked = await store.leases.markStarted([grant]);
         expect([verb, marked.length]).toEqual([verb, model.markStarted(grant) ? 1 : 0]);
         return;
       }
       case "advance":
         return this.#scene.advance([1, 500, 1_500, 4_000, 31_000][first] as number);
       case "promote":
-        expect([verb, await store.promote({ limit: 1_000 })]).toEqual([verb, model.promote(now)]);
+        expect([verb, await store.work.promote({ limit: 1_000 })]).toEqual([
+          verb,
+          model.promote(now),
+        ]);
         return;
       case "reclaim": {
-        const reclaimed = await store.reclaim({ limit: 1_000, chance: 0.5 });
+        const reclaimed = await store.leases.reclaim({ limit: 1_000, random: 0.5 });
         const ends = new Map(reclaimed.map(({ id, end, to }) => [id, `${end} ${to}`]));
         expect(ends).toEqual(model.reclaim(now));
         return;
@@ -159,7 +166,7 @@ class Player {
       case "cancel": {
         const id = pick(this.#given, first)?.id;
         if (id)
-          expect([verb, await store.cancel({ id, chance: 0 })]).toEqual([
+          expect([verb, await store.runs.cancel({ id, random: 0 })]).toEqual([
             verb,
             model.cancel(id, now),
           ]);
@@ -167,18 +174,19 @@ class Player {
       }
       case "enforce cancels": {
         const graceMs = first * 1_000;
-        const ended = idsOf(await store.enforceCancels({ graceMs, chance: 0 }));
+        const ended = idsOf(await store.leases.enforceCancels({ graceMs, random: 0 }));
         expect([verb, ended.toSorted()]).toEqual([verb, model.enforceCancels(graceMs, now).sort()]);
         return;
       }
       case "retry": {
         const id = pick(this.#given, first)?.id;
-        if (id) expect([verb, await store.retry({ id })]).toEqual([verb, model.retry(id, now)]);
+        if (id)
+          expect([verb, await store.runs.retry({ id })]).toEqual([verb, model.retry(id, now)]);
         return;
       }
       case "remove": {
         const id = pick(this.#given, first)?.id;
-        if (id) expect([verb, await store.remove({ id })]).toEqual([verb, model.remove(id)]);
+        if (id) expect([verb, await store.runs.remove({ id })]).toEqual([verb, model.remove(id)]);
         return;
       }
       case "poll": {
@@ -240,7 +248,7 @@ class Player {
     const { store } = this.#scene;
     const listed: RunId[] = [];
     for (const status of RUN_STATUSES) {
-      const rows = await store.runs({ status, limit: 1_000 });
+      const rows = await store.runs.list({ status, limit: 1_000 });
       listed.push(...idsOf(rows));
       for (const { id, ...row } of rows) {
         const run = this.#model.runs.get(id);
@@ -251,7 +259,7 @@ class Player {
           max: Number(run?.given.policy.retry.attempts) + Number(run?.extra),
         });
         if (run?.state === "waiting") expect(row.dueAt).toBe(run.at);
-        const attempts = await store.attempts(id);
+        const attempts = await store.runs.attempts(id);
         expect(attempts.map(({ fence, attempt, end }) => [fence, attempt, end])).toEqual(
           run?.history.map(({ fence, attempt, end }) => [fence, attempt, end]),
         );
@@ -263,11 +271,11 @@ class Player {
   /** The next history begins with nothing. */
   async tidyUp(): Promise<void> {
     const { store } = this.#scene;
-    const rows = await store.runs({ limit: 1_000 });
-    await Promise.all(rows.map(({ id }) => store.cancel({ id, chance: 0 })));
-    await store.enforceCancels({ graceMs: 0, chance: 0 });
-    await Promise.all(rows.map(({ id }) => store.remove({ id })));
-    expect(await store.runs({ limit: 1 })).toEqual([]);
+    const rows = await store.runs.list({ limit: 1_000 });
+    await Promise.all(rows.map(({ id }) => store.runs.cancel({ id, random: 0 })));
+    await store.leases.enforceCancels({ graceMs: 0, random: 0 });
+    await Promise.all(rows.map(({ id }) => store.runs.remove({ id })));
+    expect(await store.runs.list({ limit: 1 })).toEqual([]);
   }
 }
 

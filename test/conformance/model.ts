@@ -10,7 +10,8 @@ import {
   type RunStatus,
   type TerminalStatus,
 } from "../../src/runs/rules/run.js";
-import type { Claim, Grant, NewRun, Settlement } from "../../src/store/store.js";
+import type { Claim, Grant, Settlement } from "../../src/store/claims.js";
+import type { NewRun } from "../../src/store/enqueue.js";
 
 type ModelRun = {
   readonly given: NewRun;
@@ -56,7 +57,7 @@ export class Model {
     this.#pend(run, given.delayMs, now);
   }
 
-  /** Who must be in the next claim. */
+  /** The runs that must be in the next claim. */
   claimable(limit: number, wantsSuspect: boolean): RunId[] {
     return this.#in("ready")
       .filter((run) => run.isSuspect === wantsSuspect)
@@ -221,12 +222,13 @@ export class Model {
     const next = wakes.filter((at) => at > now);
     return {
       now,
-      halt: null,
+      pause: null,
       hasReady: this.claimable(1, false).length > 0,
       hasSuspect: this.claimable(1, true).length > 0,
       hasLimited: false,
       hasDue: wakes.some((at) => at <= now),
       hasExpired: this.#in("running").some(({ lease }) => lease && lease.until <= now),
+      hasWakes: false,
       hasDueSchedule: false,
       hasFreeGate: false,
       hasGated: false,

@@ -1,11 +1,12 @@
-// What monitors keep: a start on the schedule's row, and runs that ended elsewhere, written with their
-// tick in one commit and only at the revision that they were decided from.
+// Tests the writes of monitors: a start on the schedule's row, and runs that ended remotely, written with their tick
+// in one commit and only at the revision that they were decided from.
 
 import { expect } from "vitest";
 import { oneTick } from "../../src/schedules/rules/tick.js";
-import type { CheckIn, ScheduleState } from "../../src/store/schedule-store.js";
+import type { CheckIn } from "../../src/store/schedules/changes.js";
+import type { ScheduleState } from "../../src/store/schedules/state.js";
 import type { Scene, SceneTest } from "./scene.js";
-import { changeOf, MINUTE_MS } from "./schedule-words.js";
+import { changeOf, MINUTE_MS } from "./schedule-fixtures.js";
 
 const DEFINITION = '{"when":{"kind":"every","everyMs":600000},"overlap":"skip","monitor":true}';
 const MONITOR = { definition: DEFINITION, job: "monitor:backup", tags: ["db"] } as const;
@@ -59,7 +60,7 @@ export function monitorSuite(test: SceneTest): void {
     const state = await scene.schedules.state("backup");
     const { id, change } = checkingIn(scene, state, { ranMs: 5 * MINUTE_MS });
     expect(await scene.schedules.write([change])).toEqual([state.id]);
-    expect(await scene.store.run(id)).toMatchObject({
+    expect(await scene.store.runs.get(id)).toMatchObject({
       job: "monitor:backup",
       status: "completed",
       mode: "scheduled",
@@ -74,7 +75,7 @@ export function monitorSuite(test: SceneTest): void {
     // Decided from what stands no more: neither tick nor run.
     const late = checkingIn(scene, state);
     expect(await scene.schedules.write([late.change])).toEqual([]);
-    expect(await scene.store.run(late.id)).toBeNull();
+    expect(await scene.store.runs.get(late.id)).toBeNull();
     expect(await scene.schedules.ticks("backup")).toHaveLength(1);
   });
 
@@ -84,12 +85,12 @@ export function monitorSuite(test: SceneTest): void {
     await scene.schedules.create("backup", MONITOR);
     const state = await scene.schedules.state("backup");
     const { id, change } = checkingIn(scene, state);
-    await scene.store.pauseAll({ note: null, by: null });
+    await scene.store.pause.begin({ note: null, by: null });
     expect(await scene.schedules.write([change])).toEqual([]);
     expect(await scene.schedules.write([changeOf(state, { beganAt: scene.now })])).toEqual([]);
-    expect(await scene.store.run(id)).toBeNull();
+    expect(await scene.store.runs.get(id)).toBeNull();
     expect(await scene.schedules.ticks("backup")).toEqual([]);
-    await scene.store.resumeAll({});
+    await scene.store.pause.end({});
     expect(await scene.schedules.write([change])).toEqual([state.id]);
   });
 
@@ -104,18 +105,18 @@ export function monitorSuite(test: SceneTest): void {
     });
     await scene.schedules.write([first.change]);
     const startedAt = scene.now - MINUTE_MS;
-    expect(await scene.store.run(first.id)).toMatchObject({ status: "failed", startedAt });
+    expect(await scene.store.runs.get(first.id)).toMatchObject({ status: "failed", startedAt });
     const again = checkingIn(scene, await scene.schedules.state("backup"), {
       id: first.id,
       isAgain: true,
     });
     await scene.schedules.write([again.change]);
-    expect(await scene.store.run(first.id)).toMatchObject({
+    expect(await scene.store.runs.get(first.id)).toMatchObject({
       status: "completed",
       error: null,
       startedAt,
       finishedAt: scene.now,
     });
-    expect(await scene.store.runs({ schedule: "backup", limit: 10 })).toHaveLength(1);
+    expect(await scene.store.runs.list({ schedule: "backup", limit: 10 })).toHaveLength(1);
   });
 }

@@ -9,9 +9,13 @@ export function openSuite(test: SceneTest, { isShared }: { isShared: boolean }):
     const store = place.newStore({ now: () => scene.now });
     await store.open();
     await store.close();
-    await expect(store.run(scene.id())).rejects.toThrow();
-    await expect(store.promote({ limit: 1 })).rejects.toThrow();
-    const enqueuing = store.enqueue({ runs: [scene.run()], isAtomic: false, tellsOthers: false });
+    await expect(store.runs.get(scene.id())).rejects.toThrow();
+    await expect(store.work.promote({ limit: 1 })).rejects.toThrow();
+    const enqueuing = store.enqueue.runs({
+      runs: [scene.run()],
+      isAtomic: false,
+      wakesOthers: false,
+    });
     await expect(enqueuing).rejects.toThrow();
   });
 
@@ -35,8 +39,8 @@ export function openSuite(test: SceneTest, { isShared }: { isShared: boolean }):
     const elsewhere = new Scene(await scene.place.another());
     const stores = await Promise.all(Array.from({ length: 8 }, () => elsewhere.open()));
     const run = scene.run();
-    await stores[0]?.enqueue({ runs: [run], isAtomic: false, tellsOthers: false });
-    const seen = await Promise.all(stores.map((store) => store.run(run.id)));
+    await stores[0]?.enqueue.runs({ runs: [run], isAtomic: false, wakesOthers: false });
+    const seen = await Promise.all(stores.map((store) => store.runs.get(run.id)));
     expect(seen.map((record) => record?.id)).toEqual(stores.map(() => run.id));
     await elsewhere.end();
   });
@@ -46,9 +50,9 @@ export function openSuite(test: SceneTest, { isShared }: { isShared: boolean }):
     const [held] = await scene.claim({ limit: 1 });
     await scene.store.close();
     const again = await scene.open("check");
-    const rows = await again.runs({ limit: 10 });
+    const rows = await again.runs.list({ limit: 10 });
     expect(idsOf(rows).sort()).toEqual([...ids].sort());
-    expect((await again.run(held?.id as string))?.fence).toBe(held?.fence);
+    expect((await again.runs.get(held?.id as string))?.fence).toBe(held?.fence);
   });
 
   test("a fence that was used before a restart is not used after it", async ({ scene }) => {

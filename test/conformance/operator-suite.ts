@@ -1,7 +1,8 @@
-// What operators ask of a store: ending what is stale, and looking at the whole.
+// Tests the verbs of operators: ending stale runs, and reading the whole.
 
 import { expect } from "vitest";
-import type { InstanceRecord, Since } from "../../src/store/operators.js";
+import type { InstanceRecord } from "../../src/store/instances.js";
+import type { Since } from "../../src/store/statistics.js";
 import { completed, failed, type Held, policyWith, type Scene, type SceneTest } from "./scene.js";
 
 const HOUR_MS = 3_600_000;
@@ -9,7 +10,7 @@ const MINUTE_MS = 60_000;
 const NEVER_MS = 10 * 365 * 86_400_000;
 const LONG = policyWith({ leaseMs: 60 * MINUTE_MS, timeoutMs: 600 * MINUTE_MS });
 
-const reclaim = (scene: Scene) => scene.store.reclaim({ limit: 100, chance: 0 });
+const reclaim = (scene: Scene) => scene.store.leases.reclaim({ limit: 100, random: 0 });
 
 export function operatorSuite(test: SceneTest): void {
   test("a lease whose holder was silent for too long ends now, and is lost", async ({ scene }) => {
@@ -17,48 +18,48 @@ export function operatorSuite(test: SceneTest): void {
     const silent = await scene.claimOne();
     scene.advance(10 * MINUTE_MS - 1);
     const stale = { silentMs: 10 * MINUTE_MS, ranMs: NEVER_MS };
-    expect(await scene.store.expireStale(stale)).toBe(0);
+    expect(await scene.store.leases.expireStale(stale)).toBe(0);
     expect(await reclaim(scene)).toEqual([]);
     scene.advance(1);
-    expect(await scene.store.expireStale(stale)).toBe(1);
+    expect(await scene.store.leases.expireStale(stale)).toBe(1);
     expect(await reclaim(scene)).toMatchObject([{ id: silent.id, end: "lost", to: "pending" }]);
   });
 
-  test("who renews is not silent, but after its time it is over, and cannot renew out of that", async ({
+  test("a holder that renews is not silent, but after its time limit it cannot renew", async ({
     scene,
   }) => {
     await scene.enqueued(1, { policy: LONG });
     const held = await scene.claimOne();
     scene.advance(30 * MINUTE_MS);
-    await scene.store.renew({ holder: scene.holder, fences: [held.fence] });
-    expect(await scene.store.expireStale({ silentMs: 10 * MINUTE_MS, ranMs: 31 * MINUTE_MS })).toBe(
-      0,
-    );
+    await scene.store.leases.renew({ holder: scene.holder, fences: [held.fence] });
+    expect(
+      await scene.store.leases.expireStale({ silentMs: 10 * MINUTE_MS, ranMs: 31 * MINUTE_MS }),
+    ).toBe(0);
     const stale = { silentMs: 10 * MINUTE_MS, ranMs: 30 * MINUTE_MS };
-    expect(await scene.store.expireStale(stale)).toBe(1);
-    await scene.store.renew({ holder: scene.holder, fences: [held.fence] });
+    expect(await scene.store.leases.expireStale(stale)).toBe(1);
+    await scene.store.leases.renew({ holder: scene.holder, fences: [held.fence] });
     scene.advance(5_000);
     expect(await reclaim(scene)).toMatchObject([{ id: held.id, end: "timeout", to: "pending" }]);
   });
 
-  test("who was silent and over its time is lost: onLost fail ends it", async ({ scene }) => {
+  test("a silent holder over its time limit is lost: onLost fail ends the run", async ({
+    scene,
+  }) => {
     await scene.enqueued(1, { policy: { ...LONG, onLost: "fail" } });
     const held = await scene.claimOne();
-    await scene.store.markStarted([held]);
+    await scene.store.leases.markStarted([held]);
     scene.advance(20 * MINUTE_MS);
-    expect(await scene.store.expireStale({ silentMs: MINUTE_MS, ranMs: MINUTE_MS })).toBe(1);
+    expect(await scene.store.leases.expireStale({ silentMs: MINUTE_MS, ranMs: MINUTE_MS })).toBe(1);
     expect(await reclaim(scene)).toMatchObject([{ id: held.id, end: "lost", to: "failed" }]);
   });
 
-  test("what had expired by itself is judged as it was, and counts as nothing", async ({
-    scene,
-  }) => {
+  test("a lease that expired by itself keeps its outcome and is not counted", async ({ scene }) => {
     await scene.enqueued(1, { policy: policyWith({ leaseMs: MINUTE_MS, timeoutMs: MINUTE_MS }) });
     const held = await scene.claimOne();
     scene.advance(30_000);
-    await scene.store.renew({ holder: scene.holder, fences: [held.fence] });
+    await scene.store.leases.renew({ holder: scene.holder, fences: [held.fence] });
     scene.advance(60 * MINUTE_MS);
-    expect(await scene.store.expireStale({ silentMs: 1, ranMs: 1 })).toBe(0);
+    expect(await scene.store.leases.expireStale({ silentMs: 1, ranMs: 1 })).toBe(0);
     expect(await reclaim(scene)).toMatchObject([{ end: "timeout" }]);
   });
 
@@ -71,17 +72,17 @@ export function operatorSuite(test: SceneTest): void {
     const atOnce = { silentMs: 0, ranMs: 0, respectsLeases: true };
     for (let i = 0; i < 2; i += 1) {
       scene.advance(19 * MINUTE_MS);
-      expect(await scene.store.expireStale(atOnce)).toBe(0);
+      expect(await scene.store.leases.expireStale(atOnce)).toBe(0);
       expect(await reclaim(scene)).toEqual([]);
-      await scene.store.renew({ holder: scene.holder, fences: [held.fence] });
+      await scene.store.leases.renew({ holder: scene.holder, fences: [held.fence] });
     }
     scene.advance(2 * MINUTE_MS);
-    await scene.store.expireStale(atOnce);
+    await scene.store.leases.expireStale(atOnce);
     scene.advance(5_000);
     expect(await reclaim(scene)).toMatchObject([{ id: held.id, end: "timeout" }]);
   });
 
-  test("instances are listed page by page: live ones first, then the newest, with what they hold", async ({
+  test("instances are listed page by page with their runs: live ones first, then the newest", async ({
     scene,
   }) => {
     await scene.enqueued(3);
@@ -89,7 +90,7 @@ export function operatorSuite(test: SceneTest): void {
     const silent = await scene.announce("silent");
     scene.advance(61_000);
     const retired = await scene.announce("retired");
-    await scene.store.retire({ holder: retired });
+    await scene.store.instances.retire({ holder: retired });
     await scene.announce("newest", scene.store, {
       app: "shop",
       release: "1.2.3",
@@ -100,7 +101,7 @@ export function operatorSuite(test: SceneTest): void {
     const found: InstanceRecord[] = [];
     for (;;) {
       const after = found.at(-1);
-      const page = await scene.store.instances({ limit: 1, ...(after ? { after } : {}) });
+      const page = await scene.store.instances.list({ limit: 1, ...(after ? { after } : {}) });
       if (page.length === 0) break;
       found.push(...page);
     }
@@ -111,7 +112,7 @@ export function operatorSuite(test: SceneTest): void {
       ["silent", false, 0],
     ]);
     expect(found.at(-1)?.no).toBe(silent);
-    expect(await scene.store.instances({ limit: 10 })).toEqual(found);
+    expect(await scene.store.instances.list({ limit: 10 })).toEqual(found);
     expect(found[0]).toMatchObject({
       app: "shop",
       release: "1.2.3",
@@ -136,7 +137,7 @@ export function operatorSuite(test: SceneTest): void {
     await scene.enqueued(1, { job: "mail" });
     await scene.settle(completed(await scene.claimOne({ jobs: ["mail"] })));
     const all = { since: { agoMs: 3 * HOUR_MS }, bucketMs: HOUR_MS, job: null };
-    const rows = await scene.store.statistics(all);
+    const rows = await scene.store.statistics.summary(all);
     const shown = rows.map(({ at, job, status, runs, regular }) => [
       at,
       job,
@@ -156,9 +157,16 @@ export function operatorSuite(test: SceneTest): void {
         ].map((row) => row.join()),
       ),
     );
-    const late = await scene.store.statistics({ ...all, since: { at: startedAt + HOUR_MS } });
+    const late = await scene.store.statistics.summary({
+      ...all,
+      since: { at: startedAt + HOUR_MS },
+    });
     expect(late.map(({ job }) => job)).toEqual([null, "mail"]);
-    const mail = await scene.store.statistics({ ...all, job: "mail", bucketMs: 24 * HOUR_MS });
+    const mail = await scene.store.statistics.summary({
+      ...all,
+      job: "mail",
+      bucketMs: 24 * HOUR_MS,
+    });
     expect(mail.map(({ at }) => at)).toEqual([startedAt - (startedAt % (24 * HOUR_MS)), null]);
   });
 
@@ -173,11 +181,11 @@ export function operatorSuite(test: SceneTest): void {
     scene.advance(1);
     await scene.settle(failed(two));
     const ids = async (since: Since, limit = 10) =>
-      (await scene.store.failures({ since, limit })).map(({ id }) => id);
+      (await scene.store.statistics.failures({ since, limit })).map(({ id }) => id);
     expect(await ids({ agoMs: 2 * HOUR_MS })).toEqual([two.id, one.id, three.id]);
     expect(await ids({ at: scene.now - 1 })).toEqual([two.id, one.id]);
     expect(await ids({ agoMs: 2 * HOUR_MS }, 2)).toEqual([two.id, three.id]);
-    const [newest] = await scene.store.failures({ since: { agoMs: 0 }, limit: 1 });
+    const [newest] = await scene.store.statistics.failures({ since: { agoMs: 0 }, limit: 1 });
     expect(newest).toBeUndefined();
   });
 }

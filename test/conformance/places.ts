@@ -44,7 +44,7 @@ function sqliteAt(file: string): Pick<Place, "newStore"> {
       new SqliteStore({
         source: { file },
         clock: systemClock,
-        chance: systemRandom,
+        random: systemRandom,
         synchronous: "NORMAL",
         migrate,
         mayCreate: true,

@@ -3,13 +3,16 @@
 // each settlement with each run.
 
 import { test as base, describe, expect } from "vitest";
-import type { Settlement } from "../../src/store/store.js";
+import type { Settlement } from "../../src/store/claims.js";
+import { EXCHANGE, FINISH, SETTLE } from "../../src/store/postgres/sql/exchange.js";
+import { numbered } from "../../src/store/sql/template.js";
 import { POSTGRES_URL, postgresPlace } from "./places.js";
 import { completed, type Held, heldBy, retried, Scene } from "./scene.js";
 import { keepVacuumAway, type Plan, WatchedPool } from "./watched-pool.js";
 
 const RUNS = 400;
 const PAST = 3_000;
+const SLEEPERS = 10_000;
 /** Each part of the statement that sees the settlements may look at every one of them a few times. */
 const ROWS_EACH_MAX = 60;
 
@@ -61,6 +64,32 @@ describe.skipIf(POSTGRES_URL === undefined)("plans for many rows on PostgreSQL",
     });
   }
 
+  test("each form of an exchange has fewer steps than the one that could stand in for it", async ({
+    watched: { scene, pool },
+  }) => {
+    const { schema } = scene.place as unknown as { readonly schema: string };
+    const stepsOf = async (template: string) => {
+      const name = (plain: string) => `"${schema}".${plain}`;
+      const { text, parameters } = numbered(template, { name, now: ":now::bigint" });
+      const client = await pool.pool.connect();
+      await client.query("set plan_cache_mode = force_generic_plan");
+      await client.query(`prepare form as ${text}`);
+      const { rows } = await client.query(
+        `explain (format json) execute form (${parameters.map(() => "null")})`,
+      );
+      client.release(true);
+      return countOf(rows[0]["QUERY PLAN"][0].Plan);
+    };
+    for (const [form, other] of [
+      [EXCHANGE.claim, EXCHANGE.finishAndClaim],
+      [EXCHANGE.finishWholeAndClaim, EXCHANGE.finishAndClaim],
+      [EXCHANGE.finishAndClaim, EXCHANGE.settleAndClaim],
+      [EXCHANGE.settleAndClaim, EXCHANGE.settleLimitedAndClaim],
+      [FINISH, SETTLE],
+    ] as const)
+      expect((await stepsOf(form)) / (await stepsOf(other))).toBeLessThan(0.8);
+  });
+
   test("what is stale among many settlements is found without comparing each with each", async ({
     watched: { scene, pool, sql },
   }) => {
@@ -89,6 +118,43 @@ describe.skipIf(POSTGRES_URL === undefined)("plans for many rows on PostgreSQL",
     expect(await rows()).toBeGreaterThan(PAST);
   });
 
+  test("a poll looks at as few rows with ten thousand sleeping runs as with none, and so does a claim", async ({
+    watched: { scene, pool, sql },
+  }) => {
+    await scene.enqueued(1);
+    await claimed(scene, 1, false);
+    const pollRows = async () => {
+      const plans = await pool.plansOf(/"hasWakes"/, () => scene.poll({ isScheduler: true }));
+      expect(plans).toHaveLength(1);
+      return rowsOf(plans[0] as Plan);
+    };
+    const claimRows = async () => {
+      const plans = await pool.plansOf(/insert into "[^"]+"\.lease/, () =>
+        claimed(scene, 1, false),
+      );
+      return rowsOf(plans[0] as Plan);
+    };
+    const before = [await pollRows(), await claimRows()] as const;
+    await sql(`insert into $schema.waiting
+        (id, wake_at, lane, policy, priority, attempt, losses, refunds, laters, extra, suspect, asleep_at)
+      select gen_random_uuid(), case when n % 2 = 0 then 253402300799999 else ${scene.now} + 86400000 + n end,
+        1, 1, 0, 0, 0, 0, 1, 0, false, ${scene.now} from generate_series(1, ${SLEEPERS}) n`);
+    await sql(`insert into $schema.wait (run, name, kind, generation, fence, since, signal, key, signal_since)
+      select id, 'go', 2, 0, 1, 0, 'go', id::text, 0 from $schema.waiting`);
+    await sql(`insert into $schema.signal (name, key, value, at, is_new)
+      select 'past', n::text, 'null', 0, false from generate_series(1, ${SLEEPERS}) n`);
+    for (const analysed of [false, true]) {
+      if (analysed) await sql("analyze $schema.waiting, $schema.wait, $schema.signal");
+      expect(await pollRows()).toBeLessThan(before[0] + 20);
+      expect(await claimRows()).toBeLessThan(before[1] + 20);
+    }
+    await scene.store.signals.send({ name: "go", key: "nobody", value: "1", keepMs: 1_000 });
+    const wakePlans = await pool.plansOf(/insert into "[^"]+"\.wake/, () =>
+      scene.store.signals.wake({ limit: 100 }),
+    );
+    expect(rowsOf(wakePlans[0] as Plan)).toBeLessThan(ROWS_EACH_MAX);
+  });
+
   test("which of many schedules were won is looked up, and not searched for from the beginning of a list", async ({
     watched: { scene, pool },
   }) => {
@@ -102,14 +168,19 @@ describe.skipIf(POSTGRES_URL === undefined)("plans for many rows on PostgreSQL",
   });
 });
 
-/** What the rows of lists are chosen by. */
+/** How many steps a plan has. */
+function countOf({ Plans = [] }: Plan): number {
+  return Plans.reduce((sum, part) => sum + countOf(part), 1);
+}
+
+/** The columns that choose the rows of lists. */
 function filtersOf(plan: Plan): string[] {
   const own = plan["Node Type"] === "Function Scan" && plan.Filter ? [plan.Filter] : [];
   return [...own, ...(plan.Plans ?? []).flatMap(filtersOf)];
 }
 
 async function claimed(scene: Scene, limit: number, isApart: boolean): Promise<Held[]> {
-  const { claims } = await scene.store.exchange({
+  const { claims } = await scene.store.claims.exchange({
     holder: scene.holder,
     token: crypto.randomUUID(),
     settlements: [],
@@ -117,7 +188,7 @@ async function claimed(scene: Scene, limit: number, isApart: boolean): Promise<H
     wantsSuspect: false,
     jobs: ["study"],
     queues: null,
-    chance: 0,
+    random: 0,
     apart: isApart ? ["study"] : [],
   });
   return heldBy(claims);

@@ -4,12 +4,13 @@ import { expect } from "vitest";
 import { completed, idsOf, LEASE_MS, retried, type SceneTest } from "./scene.js";
 
 const NOTHING = {
-  halt: null,
+  pause: null,
   hasReady: false,
   hasSuspect: false,
   hasLimited: false,
   hasDue: false,
   hasExpired: false,
+  hasWakes: false,
   hasDueSchedule: false,
   hasFreeGate: false,
   hasGated: false,
@@ -33,9 +34,9 @@ export function pollSuite(test: SceneTest): void {
     expect((await scene.poll({ jobs: [] })).hasReady).toBe(false);
     expect((await scene.poll({ queues: ["default"] })).hasReady).toBe(false);
     expect((await scene.poll({ jobs: ["mail", "study"], queues: ["slow"] })).hasReady).toBe(true);
-    await scene.store.pauseQueue({ queue: "slow", isPaused: true });
+    await scene.store.queues.pause({ queue: "slow", isPaused: true });
     expect((await scene.poll()).hasReady).toBe(false);
-    await scene.store.pauseQueue({ queue: "slow", isPaused: false });
+    await scene.store.queues.pause({ queue: "slow", isPaused: false });
     await scene.claimOne();
     expect((await scene.poll()).hasReady).toBe(false);
   });
@@ -64,7 +65,7 @@ export function pollSuite(test: SceneTest): void {
       hasDue: true,
       nextWakeAt: firstAt + 2_000,
     });
-    await scene.store.promote({ limit: 10 });
+    await scene.store.work.promote({ limit: 10 });
     expect(await scene.poll()).toMatchObject({ hasDue: false, hasReady: true });
     scene.advance(2_000);
     expect(await scene.poll()).toMatchObject({ hasDue: true, nextWakeAt: null });
@@ -74,6 +75,18 @@ export function pollSuite(test: SceneTest): void {
     await scene.enqueued(1);
     await scene.settle(retried(await scene.claimOne(), 700));
     expect((await scene.poll()).nextWakeAt).toBe(scene.now + 700);
+  });
+
+  test("hasWakes: a new signal, until a pass has looked for its waiters", async ({ scene }) => {
+    const signal = { name: "ready", key: "k", value: "1", keepMs: 60_000 };
+    expect(await scene.store.signals.send(signal)).toBe("stored");
+    expect((await scene.poll()).hasWakes).toBe(true);
+    expect(await scene.store.signals.wake({ limit: 10 })).toEqual({ woken: 0, ended: [] });
+    expect((await scene.poll()).hasWakes).toBe(false);
+    expect(await scene.store.signals.send({ ...signal, value: " 1 " })).toBe("repeated");
+    expect(await scene.store.signals.send({ ...signal, value: "2" })).toBe("conflict");
+    scene.advance(60_000);
+    expect(await scene.store.signals.send({ ...signal, value: "2" })).toBe("stored");
   });
 
   test("hasExpired: a lease that can be reclaimed, whoever held it", async ({ scene }) => {
@@ -91,18 +104,18 @@ export function pollSuite(test: SceneTest): void {
     const ids: string[] = [];
     for (const delayMs of [300, 100, 200]) ids.push(...(await scene.enqueued(1, { delayMs })));
     scene.advance(1_000);
-    expect(await scene.store.promote({ limit: 2 })).toBe(2);
+    expect(await scene.store.work.promote({ limit: 2 })).toBe(2);
     expect(idsOf(await scene.claim())).toEqual([ids[1], ids[2]]);
-    expect(await scene.store.promote({ limit: 2 })).toBe(1);
+    expect(await scene.store.work.promote({ limit: 2 })).toBe(1);
     expect(idsOf(await scene.claim())).toEqual([ids[0]]);
-    expect(await scene.store.promote({ limit: 2 })).toBe(0);
+    expect(await scene.store.work.promote({ limit: 2 })).toBe(0);
   });
 
   test("a promoted run keeps its attempt and what it was refunded", async ({ scene }) => {
     await scene.enqueued(1);
     await scene.settle(retried(await scene.claimOne(), 10));
     scene.advance(10);
-    await scene.store.promote({ limit: 1 });
+    await scene.store.work.promote({ limit: 1 });
     expect((await scene.claimOne()).attempt).toBe(2);
   });
 }

@@ -1,11 +1,11 @@
-// What is true of locks on PostgreSQL alone: how many statements they take, what becomes of answers
-// that are lost, the functions for callers without this library, and locks of transactions.
+// Tests locks on PostgreSQL alone: the number of statements, lost answers, the functions for callers without this
+// library, and locks of transactions.
 
 import pg from "pg";
 import { test as base, describe, expect } from "vitest";
 import { Holdfast } from "../../src/holdfast.js";
 import { advisoryLock } from "../../src/locks/advisory.js";
-import { type LockProvider, leaseRows } from "../../src/locks/provider.js";
+import type { LockProvider } from "../../src/locks/rules/lock.js";
 import type { Store } from "../../src/store/store.js";
 import { POSTGRES_URL, postgresPlace } from "./places.js";
 import { WatchedPool } from "./watched-pool.js";
@@ -24,7 +24,7 @@ const test = base.extend<{ setting: Setting }>({
     // The functions take the server's time, so the store does too.
     const store: Store = place.newStore({ now: undefined as never });
     await store.open();
-    await use({ place, watched, locks: leaseRows(store) });
+    await use({ place, watched, locks: store.locks });
     await store.close();
     await watched.pool.end();
     await place.clear();
@@ -66,7 +66,7 @@ describe.skipIf(POSTGRES_URL === undefined)("locks on PostgreSQL", () => {
     expect(counts).toEqual([1, 1, 1, 1, 1, 1, 1, 1, 1, 1]);
   });
 
-  test("an acquire whose answer was lost is found again by its token", async ({
+  test("an acquire after a lost response finds its grant by the token", async ({
     setting: { watched, locks },
   }) => {
     watched.loseAnswerTo(/lock_fence/);
@@ -75,14 +75,14 @@ describe.skipIf(POSTGRES_URL === undefined)("locks on PostgreSQL", () => {
     expect(history.map((each) => [each.fence, each.state])).toEqual([[fence, "acquired"]]);
   });
 
-  test("a release whose answer was lost was a release", async ({ setting: { watched, locks } }) => {
+  test("a release after a lost response returns true", async ({ setting: { watched, locks } }) => {
     const fence = await granted(locks);
     watched.loseAnswerTo(/state = 1, ended_at/);
     expect(await locks.release({ name: "import", fence })).toBe(true);
     expect((await locks.history({ limit: 10 })).map(({ state }) => state)).toEqual(["released"]);
   });
 
-  test("a lock that somebody takes in an open transaction keeps no other statement waiting", async ({
+  test("a lock taken in an open transaction blocks no other statement", async ({
     setting: { place, locks },
   }) => {
     const fence = await granted(locks);
@@ -125,7 +125,7 @@ describe.skipIf(POSTGRES_URL === undefined)("locks on PostgreSQL", () => {
     expect(held[0].lease_until).toBeInstanceOf(Date);
   });
 
-  test("nobody may call the functions unless told so, and whoever may needs no right to the tables", async ({
+  test("only granted roles may call the functions, and they need no right to the tables", async ({
     setting: { place },
   }) => {
     const role = `caller_${place.schema.slice(-8)}`;
@@ -145,7 +145,7 @@ describe.skipIf(POSTGRES_URL === undefined)("locks on PostgreSQL", () => {
     await place.sql(`drop role ${role}`);
   });
 
-  test("the clock of this machine has no say in who holds a lock", async ({
+  test("the clock of this machine does not decide who holds a lock", async ({
     setting: { place },
   }) => {
     const holdfast = new Holdfast({ database: POSTGRES_URL as string, schema: place.schema });

@@ -17,18 +17,18 @@ function told({ id, fence }: Held, changes: Partial<ProgressWrite> = {}): Progre
 }
 
 function tell(scene: Scene, ...writes: ProgressWrite[]) {
-  return scene.store.progress({ holder: scene.holder, writes });
+  return scene.store.progress.write({ holder: scene.holder, writes });
 }
 
 async function known(scene: Scene, id: string) {
-  return (await scene.store.progressOf([id]))[0];
+  return (await scene.store.progress.of([id]))[0];
 }
 
 export function progressSuite(test: SceneTest): void {
-  test("what a holder tells of its run is stored, at the database's time", async ({ scene }) => {
+  test("the progress of a holder is stored with the database's time", async ({ scene }) => {
     await scene.enqueued(1);
     const held = await scene.claimOne();
-    expect(await scene.store.progressOf([held.id])).toEqual([]);
+    expect(await scene.store.progress.of([held.id])).toEqual([]);
     await tell(
       scene,
       told(held, {
@@ -50,9 +50,7 @@ export function progressSuite(test: SceneTest): void {
     });
   });
 
-  test("one call tells of many runs and renews their leases, as a heartbeat does", async ({
-    scene,
-  }) => {
+  test("one call stores the progress of many runs and renews their leases", async ({ scene }) => {
     await scene.enqueued(2);
     await scene.enqueued(1, { policy: policyWith({ leaseMs: 5_000 }) });
     const held = await scene.claim();
@@ -64,15 +62,13 @@ export function progressSuite(test: SceneTest): void {
       LEASE_MS,
     ]);
     expect(answer.held.flatMap(({ ids }) => ids).sort()).toEqual(held.map(({ id }) => id).sort());
-    const records = await scene.store.progressOf(held.map(({ id }) => id));
+    const records = await scene.store.progress.of(held.map(({ id }) => id));
     expect(records.map(({ done }) => done).sort()).toEqual([0, 1, 2]);
     for (const { id } of held)
       expect(await scene.record(id)).toMatchObject({ heartbeatAt: scene.now });
   });
 
-  test("stages keep the times at which they began, however often they are told", async ({
-    scene,
-  }) => {
+  test("stages keep their start times when they are reported again", async ({ scene }) => {
     await scene.enqueued(1);
     const held = await scene.claimOne();
     const first = { stage: "load", agoMs: 0 };
@@ -93,7 +89,7 @@ export function progressSuite(test: SceneTest): void {
     ]);
   });
 
-  test("what a later attempt tells replaces what an earlier one told", async ({ scene }) => {
+  test("the progress of a later attempt replaces that of an earlier one", async ({ scene }) => {
     await scene.enqueued(1);
     const first = await scene.claimOne();
     const stages = [{ stage: "load", agoMs: 0 }];
@@ -111,7 +107,7 @@ export function progressSuite(test: SceneTest): void {
     });
   });
 
-  test("S3: whoever lost a run tells nothing of it and renews nothing", async ({ scene }) => {
+  test("S3: a holder that lost a run stores no progress and renews nothing", async ({ scene }) => {
     await scene.enqueued(1);
     const first = await scene.claimOne();
     await tell(scene, told(first, { done: 1 }));
@@ -125,7 +121,7 @@ export function progressSuite(test: SceneTest): void {
     expect([await scene.portrait(first.id), await known(scene, first.id)]).toEqual(before);
   });
 
-  test("S3: a run that was settled is told nothing of, though its siblings are still held", async ({
+  test("S3: a settled run gets no progress, even if its siblings are still held", async ({
     scene,
   }) => {
     await scene.enqueued(2);
@@ -137,25 +133,25 @@ export function progressSuite(test: SceneTest): void {
     expect(await known(scene, two.id)).toMatchObject({ done: 2 });
   });
 
-  test("S3: nobody tells of another holder's run", async ({ scene }) => {
+  test("S3: a holder cannot store progress of the run of another", async ({ scene }) => {
     await scene.enqueued(1);
     const held = await scene.claimOne();
     const holder = await scene.announce("second");
     const writes = [told(held, { done: 1 })];
-    expect(await scene.store.progress({ holder, writes })).toEqual({ held: [], unknown: [] });
+    expect(await scene.store.progress.write({ holder, writes })).toEqual({ held: [], unknown: [] });
     expect(await known(scene, held.id)).toBeUndefined();
   });
 
-  test("what a run told goes with the run", async ({ scene }) => {
+  test("the progress of a run is removed with the run", async ({ scene }) => {
     await scene.enqueued(2);
     const [one, two] = (await scene.claim()) as [Held, Held];
     await tell(scene, told(one, { done: 1 }), told(two, { done: 2 }));
     await scene.settle(completed(one), completed(two));
     expect(await known(scene, one.id)).toMatchObject({ done: 1 });
-    await scene.store.remove({ id: one.id });
+    await scene.store.runs.remove({ id: one.id });
     expect(await known(scene, one.id)).toBeUndefined();
     scene.advance(40 * 86_400_000);
-    await scene.store.prune({ keepMs: 86_400_000, keepTicksMs: 86_400_000, limit: 100 });
+    await scene.store.retention.prune({ keepMs: 86_400_000, keepTicksMs: 86_400_000, limit: 100 });
     expect(await known(scene, two.id)).toBeUndefined();
   });
 }

@@ -9,20 +9,25 @@ const KEEP_MS = 30 * DAY_MS;
 /** Until nothing is left to remove. */
 async function pruneAll(scene: Scene): Promise<void> {
   for (let times = 0; times < 20; times += 1) {
-    if ((await scene.store.prune({ keepMs: KEEP_MS, keepTicksMs: KEEP_MS, limit: 100 })) === 0)
+    if (
+      (await scene.store.retention.prune({ keepMs: KEEP_MS, keepTicksMs: KEEP_MS, limit: 100 })) ===
+      0
+    )
       return;
   }
   throw new Error("There was always more to remove.");
 }
 
 export function pruneSuite(test: SceneTest): void {
-  test("a fresh database has nothing to prune, and what is young stays", async ({ scene }) => {
-    expect(await scene.store.prune({ keepMs: KEEP_MS, keepTicksMs: KEEP_MS, limit: 100 })).toBe(0);
+  test("a fresh database has nothing to prune, and young runs stay", async ({ scene }) => {
+    expect(
+      await scene.store.retention.prune({ keepMs: KEEP_MS, keepTicksMs: KEEP_MS, limit: 100 }),
+    ).toBe(0);
     await scene.enqueued(1);
     await scene.settle(completed(await scene.claimOne()));
     scene.advance(KEEP_MS - DAY_MS);
     await pruneAll(scene);
-    expect(await scene.store.runs({ limit: 10 })).toHaveLength(1);
+    expect(await scene.store.runs.list({ limit: 10 })).toHaveLength(1);
   });
 
   test("old runs that have ended go with attempts and keys; those that live stay with theirs", async ({
@@ -48,10 +53,10 @@ export function pruneSuite(test: SceneTest): void {
     await scene.enqueue(ready);
     scene.advance(KEEP_MS + 3 * DAY_MS);
     await pruneAll(scene);
-    expect(idsOf(await scene.store.runs({ limit: 10 })).sort()).toEqual(
+    expect(idsOf(await scene.store.runs.list({ limit: 10 })).sort()).toEqual(
       [waiting.id, ready.id, running.id].sort(),
     );
-    expect(await scene.store.attempts(done.id)).toEqual([]);
+    expect(await scene.store.runs.attempts(done.id)).toEqual([]);
     expect(await scene.settle(completed(held))).toEqual([]);
     // The keys of the living still hold; those of the dead are free again.
     for (const { key, id } of [waiting, ready, running]) {
@@ -69,29 +74,27 @@ export function pruneSuite(test: SceneTest): void {
     await scene.enqueued(30);
     await scene.settle(...(await scene.claim({ limit: 30 })).map((each) => completed(each)));
     scene.advance(KEEP_MS + 3 * DAY_MS);
-    await scene.store.prune({ keepMs: KEEP_MS, keepTicksMs: KEEP_MS, limit: 10 });
-    const left = await scene.store.runs({ limit: 100 });
+    await scene.store.retention.prune({ keepMs: KEEP_MS, keepTicksMs: KEEP_MS, limit: 10 });
+    const left = await scene.store.runs.list({ limit: 100 });
     expect(left).toHaveLength(scene.store.engine === "sqlite" ? 20 : 0);
   });
 
-  test("a run that ended only lately stays, however old it is, and goes when its time comes", async ({
-    scene,
-  }) => {
+  test("an old run that ended recently stays until its retention is over", async ({ scene }) => {
     const [id] = (await scene.enqueued(1, { key: { key: "k", inputHash: "h" } })) as [string];
     scene.advance(KEEP_MS + 5 * DAY_MS);
     await scene.settle(completed(await scene.claimOne(), '"late"'));
     await pruneAll(scene);
     expect(await scene.record(id)).toMatchObject({ status: "completed", result: '"late"' });
-    expect(await scene.store.attempts(id)).toHaveLength(1);
+    expect(await scene.store.runs.attempts(id)).toHaveLength(1);
     scene.advance(KEEP_MS + 3 * DAY_MS);
     await pruneAll(scene);
-    expect(await scene.store.run(id)).toBeNull();
-    expect(await scene.store.attempts(id)).toEqual([]);
+    expect(await scene.store.runs.get(id)).toBeNull();
+    expect(await scene.store.runs.attempts(id)).toEqual([]);
     const next = scene.run({ key: { key: "k", inputHash: "other" } });
     expect(await scene.enqueue(next)).toEqual([{ id: next.id, deduplicated: false }]);
   });
 
-  test("an old run that lives through a prune goes on as before", async ({ scene }) => {
+  test("an old live run continues unchanged after a prune", async ({ scene }) => {
     await scene.enqueued(1, { input: '{"old":true}', tags: ["eu"] });
     const lost = await scene.claimOne();
     await scene.loseAll();
@@ -103,7 +106,7 @@ export function pruneSuite(test: SceneTest): void {
     const held = await scene.claimOne({ wantsSuspect: true });
     expect(held.claim.runs[0]?.input).toBe('{"old":true}');
     await scene.settle(completed(held));
-    expect(await scene.store.attempts(lost.id)).toHaveLength(2);
+    expect(await scene.store.runs.attempts(lost.id)).toHaveLength(2);
   });
 
   test("a store works on after weeks of prunes, and days without any", async ({ scene }) => {
@@ -111,10 +114,10 @@ export function pruneSuite(test: SceneTest): void {
       await scene.enqueued(2);
       await scene.settle(completed(await scene.claimOne()), completed(await scene.claimOne()));
       scene.advance(7 * DAY_MS);
-      await scene.store.prune({ keepMs: KEEP_MS, keepTicksMs: KEEP_MS, limit: 100 });
+      await scene.store.retention.prune({ keepMs: KEEP_MS, keepTicksMs: KEEP_MS, limit: 100 });
     }
     await pruneAll(scene);
-    const left = await scene.store.runs({ limit: 100 });
+    const left = await scene.store.runs.list({ limit: 100 });
     expect(left.length).toBeGreaterThanOrEqual(8);
     expect(left.length).toBeLessThanOrEqual(10);
   });

@@ -2,7 +2,7 @@
 // than the limit says; every attempt counts.
 
 import { expect } from "vitest";
-import { LimitedJob } from "./flow-words.js";
+import { LimitedJob } from "./limited-job.js";
 import { completed, handedBack, idsOf, type SceneTest } from "./scene.js";
 
 const MINUTE = 60_000;
@@ -54,7 +54,7 @@ export function rateSuite(test: SceneTest): void {
     expect(await job.claim()).toHaveLength(2);
   });
 
-  test("a lost run stands in line for its next attempt, alone", async ({ scene }) => {
+  test("a lost run waits in line alone for its next attempt", async ({ scene }) => {
     const job = await LimitedJob.announce(scene, { rate: { limit: 5, per: "1h" } });
     const [first] = await job.enqueued(1);
     await job.claim();
@@ -99,7 +99,7 @@ export function rateSuite(test: SceneTest): void {
     const [, second] = await job.enqueued(2);
     await job.claim(1);
     scene.advance(4_000);
-    const { limitedInMs } = await scene.store.exchange({
+    const { limitedInMs } = await scene.store.claims.exchange({
       holder: scene.holder,
       token: crypto.randomUUID(),
       settlements: [],
@@ -107,11 +107,11 @@ export function rateSuite(test: SceneTest): void {
       wantsSuspect: false,
       jobs: ["study"],
       queues: null,
-      chance: 0,
+      random: 0,
       limited: "last",
     });
     expect(limitedInMs ?? null).toBeNull();
-    expect(await scene.store.waitingFor(second?.id ?? "")).toEqual({
+    expect(await scene.store.runs.pendingReason(second?.id ?? "")).toEqual({
       reason: "rate",
       key: "",
       limit: 1,

@@ -15,7 +15,8 @@ import {
   type SceneTest,
 } from "./scene.js";
 
-const reclaim = (scene: Scene, limit = 100, chance = 0) => scene.store.reclaim({ limit, chance });
+const reclaim = (scene: Scene, limit = 100, random = 0) =>
+  scene.store.leases.reclaim({ limit, random });
 
 export function reclaimSuite(test: SceneTest): void {
   test("a lease is reclaimed when it has expired by the database's clock, not before", async ({
@@ -56,7 +57,7 @@ export function reclaimSuite(test: SceneTest): void {
       });
       expect(await scene.claim({ wantsSuspect: true })).toEqual([]);
       scene.advance(delayMs);
-      expect(await scene.store.promote({ limit: 1 })).toBe(1);
+      expect(await scene.store.work.promote({ limit: 1 })).toBe(1);
     }
     expect((await scene.claimOne({ wantsSuspect: true })).attempt).toBe(4);
   });
@@ -72,7 +73,9 @@ export function reclaimSuite(test: SceneTest): void {
     for (let times = 0; times < 8; times += 1) await scene.claimOne({ wantsSuspect: true });
     scene.advance(LEASE_MS);
     await reclaim(scene, 100, 0.25);
-    const delays = (await scene.store.runs({ limit: 10 })).map(({ dueAt }) => dueAt - scene.now);
+    const delays = (await scene.store.runs.list({ limit: 10 })).map(
+      ({ dueAt }) => dueAt - scene.now,
+    );
     for (const delayMs of delays) {
       expect(delayMs).toBeGreaterThanOrEqual(30_000);
       expect(delayMs).toBeLessThanOrEqual(60_000);
@@ -91,17 +94,17 @@ export function reclaimSuite(test: SceneTest): void {
       const held = plain ?? suspect;
       if (held) {
         starts += 1;
-        expect(await scene.store.markStarted([held])).toHaveLength(1);
+        expect(await scene.store.leases.markStarted([held])).toHaveLength(1);
       }
       await scene.loseAll();
       scene.advance(60_000);
-      await scene.store.promote({ limit: 1 });
+      await scene.store.work.promote({ limit: 1 });
     }
     expect(starts).toBe(3);
     const record = await scene.record(id as string);
     expect(record).toMatchObject({ status: "failed", attempt: 3 });
     expect(record.error).toContain("LEASE_EXPIRED");
-    expect((await scene.store.attempts(id as string)).map(({ end }) => end)).toEqual([
+    expect((await scene.store.runs.attempts(id as string)).map(({ end }) => end)).toEqual([
       "lost",
       "lost",
       "failed",
@@ -115,7 +118,7 @@ export function reclaimSuite(test: SceneTest): void {
     await scene.loseAll();
     const last = await scene.claimOne({ wantsSuspect: true });
     expect(last.attempt).toBe(3);
-    await scene.store.markStarted([last]);
+    await scene.store.leases.markStarted([last]);
     scene.advance(LEASE_MS);
     expect(await reclaim(scene)).toMatchObject([{ attempt: 3, to: "failed" }]);
   });
@@ -169,7 +172,7 @@ export function reclaimSuite(test: SceneTest): void {
   test("onLost: fail ends the run that has begun, at its first loss", async ({ scene }) => {
     await scene.enqueued(2, { policy: policyWith({ onLost: "fail" }) });
     const [begun, fresh] = (await scene.claim()) as [Held, Held];
-    await scene.store.markStarted([{ id: begun.id, fence: begun.fence }]);
+    await scene.store.leases.markStarted([{ id: begun.id, fence: begun.fence }]);
     scene.advance(LEASE_MS);
     const lost = await reclaim(scene);
     expect(new Map(lost.map(({ id, to }) => [id, to]))).toEqual(
@@ -179,16 +182,16 @@ export function reclaimSuite(test: SceneTest): void {
       ]),
     );
     expect(await scene.record(begun.id)).toMatchObject({ attempt: 1, finishedAt: scene.now });
-    // What never began is no suspect, and has its attempt back.
+    // A run that never began is no suspect, and gets its attempt back.
     expect(await scene.claimOne()).toMatchObject({ id: fresh.id, attempt: 1, isSuspect: false });
   });
 
-  test("whoever reaps late decides the same: a loss stays a loss after the time limit too", async ({
+  test("a late reclaim decides the same: a loss stays a loss after the time limit too", async ({
     scene,
   }) => {
     await scene.enqueued(1, { policy: policyWith({ onLost: "fail", timeoutMs: 60_000 }) });
     const held = await scene.claimOne();
-    await scene.store.markStarted([{ id: held.id, fence: held.fence }]);
+    await scene.store.leases.markStarted([{ id: held.id, fence: held.fence }]);
     scene.advance(86_400_000);
     expect(await reclaim(scene)).toMatchObject([{ end: "lost", to: "failed" }]);
   });
@@ -200,9 +203,9 @@ export function reclaimSuite(test: SceneTest): void {
     const [id] = await scene.enqueued(1, { policy });
     const live = async (ms: number) => {
       const held = await scene.claimOne();
-      await scene.store.markStarted([{ id: held.id, fence: held.fence }]);
+      await scene.store.leases.markStarted([{ id: held.id, fence: held.fence }]);
       for (let lived = 0; lived < ms; lived += 5_000) {
-        await scene.store.renew({ holder: scene.holder, fences: [held.fence] });
+        await scene.store.leases.renew({ holder: scene.holder, fences: [held.fence] });
         expect(await reclaim(scene)).toEqual([]);
         scene.advance(5_000);
       }
@@ -211,12 +214,12 @@ export function reclaimSuite(test: SceneTest): void {
     expect(await reclaim(scene)).toMatchObject([{ end: "timeout", to: "pending", attempt: 1 }]);
     expect(await scene.record(id as string)).toMatchObject({ dueAt: scene.now + 1_000 });
     scene.advance(1_000);
-    await scene.store.promote({ limit: 1 });
+    await scene.store.work.promote({ limit: 1 });
     expect((await scene.poll()).hasSuspect).toBe(false);
     await live(15_000 + ABORT_GRACE_MS);
     expect(await reclaim(scene)).toMatchObject([{ end: "timeout", to: "failed", attempt: 2 }]);
     expect((await scene.record(id as string)).error).toContain("TIMEOUT");
-    const attempts = await scene.store.attempts(id as string);
+    const attempts = await scene.store.runs.attempts(id as string);
     expect(attempts.map(({ end }) => end)).toEqual(["timeout", "failed"]);
   });
 
@@ -234,7 +237,7 @@ export function reclaimSuite(test: SceneTest): void {
     expect(idsOf(await reclaim(scene, 3))).toEqual(idsOf(claimed.slice(3)));
   });
 
-  test("what was settled is not reclaimed with the rest of its claim", async ({ scene }) => {
+  test("a settled run is not reclaimed with the rest of its claim", async ({ scene }) => {
     await scene.enqueued(3);
     const [one, two, three] = (await scene.claim()) as [Held, Held, Held];
     await scene.settle(completed(two));
@@ -243,7 +246,7 @@ export function reclaimSuite(test: SceneTest): void {
     expect(await scene.status(two.id)).toBe("completed");
   });
 
-  test("a suspect is handed out by itself, to whoever asks for one, and never with others", async ({
+  test("a suspect is claimed alone, and only by a claim that requests suspects", async ({
     scene,
   }) => {
     const suspects = await scene.enqueued(3);
@@ -264,7 +267,7 @@ export function reclaimSuite(test: SceneTest): void {
     expect(await scene.claim({ wantsSuspect: true })).toEqual([]);
   });
 
-  test("whoever asks for a suspect gets nothing else", async ({ scene }) => {
+  test("a claim of a suspect returns no other run", async ({ scene }) => {
     await scene.enqueued(2);
     expect(await scene.claim({ wantsSuspect: true })).toEqual([]);
     expect(await scene.claim()).toHaveLength(2);
@@ -288,9 +291,9 @@ export function reclaimSuite(test: SceneTest): void {
     await scene.loseAll();
     expect(await scene.claim({ wantsSuspect: true, jobs: ["mail"] })).toEqual([]);
     expect(await scene.claim({ wantsSuspect: true, queues: ["default"] })).toEqual([]);
-    await scene.store.pauseQueue({ queue: "slow", isPaused: true });
+    await scene.store.queues.pause({ queue: "slow", isPaused: true });
     expect(await scene.claim({ wantsSuspect: true })).toEqual([]);
-    await scene.store.pauseQueue({ queue: "slow", isPaused: false });
+    await scene.store.queues.pause({ queue: "slow", isPaused: false });
     expect(await scene.claim({ wantsSuspect: true })).toHaveLength(1);
   });
 }

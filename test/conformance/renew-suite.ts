@@ -4,7 +4,7 @@ import { expect } from "vitest";
 import { completed, type Held, LEASE_MS, policyWith, type Scene, type SceneTest } from "./scene.js";
 
 const renew = (scene: Scene, fences: readonly number[], holder = scene.holder) =>
-  scene.store.renew({ holder, fences });
+  scene.store.leases.renew({ holder, fences });
 
 export function renewSuite(test: SceneTest): void {
   test("a renewed lease lasts its whole length from the renewal on", async ({ scene }) => {
@@ -20,17 +20,17 @@ export function renewSuite(test: SceneTest): void {
       leaseUntil: scene.now + LEASE_MS,
     });
     scene.advance(LEASE_MS - 1);
-    expect(await scene.store.reclaim({ limit: 10, chance: 0 })).toEqual([]);
+    expect(await scene.store.leases.reclaim({ limit: 10, random: 0 })).toEqual([]);
     scene.advance(1);
-    expect(await scene.store.reclaim({ limit: 10, chance: 0 })).toHaveLength(2);
+    expect(await scene.store.leases.reclaim({ limit: 10, random: 0 })).toHaveLength(2);
   });
 
-  test("a lease that expired but that nobody took may be renewed", async ({ scene }) => {
+  test("an expired lease that nobody reclaimed may be renewed", async ({ scene }) => {
     await scene.enqueued(1);
     const held = await scene.claimOne();
     scene.advance(LEASE_MS * 5);
     expect((await renew(scene, [held.fence])).held).toHaveLength(1);
-    expect(await scene.store.reclaim({ limit: 10, chance: 0 })).toEqual([]);
+    expect(await scene.store.leases.reclaim({ limit: 10, random: 0 })).toEqual([]);
   });
 
   test("a lease that was taken is lost: neither held nor unknown", async ({ scene }) => {
@@ -40,7 +40,7 @@ export function renewSuite(test: SceneTest): void {
     expect(await renew(scene, [held.fence])).toEqual({ held: [], unknown: [] });
   });
 
-  test("nobody renews another holder's lease", async ({ scene }) => {
+  test("a holder cannot renew the lease of another", async ({ scene }) => {
     await scene.enqueued(1);
     const held = await scene.claimOne();
     const before = await scene.portrait(held.id);
@@ -50,7 +50,7 @@ export function renewSuite(test: SceneTest): void {
     expect(await scene.portrait(held.id)).toEqual(before);
   });
 
-  test("one call renews many leases and tells which are still held, each with its length", async ({
+  test("one call renews many leases and returns those that are still held, each with its length", async ({
     scene,
   }) => {
     await scene.enqueued(1, { policy: policyWith({ leaseMs: 5_000 }) });
@@ -60,7 +60,7 @@ export function renewSuite(test: SceneTest): void {
     const fenceOf = (leaseMs: number) =>
       held.find(({ claim }) => claim.leaseMs === leaseMs)?.fence as number;
     scene.advance(1_000);
-    await scene.store.reclaim({ limit: 10, chance: 0 });
+    await scene.store.leases.reclaim({ limit: 10, random: 0 });
     const answer = await renew(
       scene,
       held.map(({ fence }) => fence),
@@ -92,10 +92,12 @@ export function renewSuite(test: SceneTest): void {
     expect((await renew(scene, [held.fence])).held[0]?.leaseMs).toBe(1_000);
     scene.advance(2_000);
     expect((await renew(scene, [held.fence])).held[0]?.leaseMs).toBe(0);
-    expect(await scene.store.reclaim({ limit: 10, chance: 0 })).toMatchObject([{ end: "timeout" }]);
+    expect(await scene.store.leases.reclaim({ limit: 10, random: 0 })).toMatchObject([
+      { end: "timeout" },
+    ]);
   });
 
-  test("nothing to renew is answered with nothing", async ({ scene }) => {
+  test("a renewal of no leases returns an empty list", async ({ scene }) => {
     expect(await renew(scene, [])).toEqual({ held: [], unknown: [] });
   });
 
@@ -104,12 +106,12 @@ export function renewSuite(test: SceneTest): void {
     const [one, two, three] = (await scene.claim()) as [Held, Held, Held];
     await scene.settle(completed(three));
     const other = { id: one.id, fence: one.fence + 1_000 };
-    const marked = await scene.store.markStarted(
+    const marked = await scene.store.leases.markStarted(
       [one, two, three, other].map(({ id, fence }) => ({ id, fence })),
     );
     expect(marked).toHaveLength(2);
     expect(new Set(marked.map(({ id }) => id))).toEqual(new Set([one.id, two.id]));
-    expect(await scene.store.markStarted([{ id: one.id, fence: one.fence }])).toEqual([
+    expect(await scene.store.leases.markStarted([{ id: one.id, fence: one.fence }])).toEqual([
       { id: one.id, fence: one.fence },
     ]);
   });

@@ -1,4 +1,4 @@
-// What is kept for a shorter time than history: log lines, and the runs of one job, by age and by number.
+// Tests rows that are kept for a shorter time than history: log lines, and the runs of one job, by age and by number.
 
 import { expect } from "vitest";
 import { completed, failed, type Scene, type SceneTest } from "./scene.js";
@@ -8,7 +8,7 @@ const DAY_MS = 86_400_000;
 async function ended(scene: Scene, job: string): Promise<string> {
   const [id] = await scene.enqueued(1, { job });
   const held = await scene.claimOne({ jobs: [job] });
-  await scene.store.appendLogs({
+  await scene.store.logs.append({
     holder: scene.holder,
     lines: [
       {
@@ -35,7 +35,13 @@ async function pruneJob(
   let after: string | null = null;
   let removed = 0;
   for (let round = 0; round < 50; round += 1) {
-    const pruned = await scene.store.pruneJob({ job: "study", keepMs, keepCount, after, limit });
+    const pruned = await scene.store.retention.pruneJob({
+      job: "study",
+      keepMs,
+      keepCount,
+      after,
+      limit,
+    });
     removed += pruned.removed;
     after = pruned.after;
     if (pruned.isDone) return removed;
@@ -44,7 +50,7 @@ async function pruneJob(
 }
 
 const idsLeft = async (scene: Scene) =>
-  (await scene.store.runs({ limit: 100 })).map(({ id }) => id).reverse();
+  (await scene.store.runs.list({ limit: 100 })).map(({ id }) => id).reverse();
 
 export function retentionSuite(test: SceneTest): void {
   test("log lines go before their runs where they are kept for less", async ({ scene }) => {
@@ -52,9 +58,9 @@ export function retentionSuite(test: SceneTest): void {
     scene.advance(3 * DAY_MS);
     const young = await ended(scene, "study");
     const keep = { keepMs: 30 * DAY_MS, keepTicksMs: DAY_MS, keepLogsMs: 2 * DAY_MS, limit: 100 };
-    await scene.store.prune(keep);
+    await scene.store.retention.prune(keep);
     const lines = async (id: string) =>
-      (await scene.store.logs({ id, after: null, limit: 10 })).length;
+      (await scene.store.logs.list({ id, after: null, limit: 10 })).length;
     expect([await lines(old), await lines(young)]).toEqual([0, 1]);
     expect(await idsLeft(scene)).toEqual([old, young]);
   });
@@ -70,10 +76,12 @@ export function retentionSuite(test: SceneTest): void {
     const young = await ended(scene, "study");
     expect(await pruneJob(scene, { keepMs: DAY_MS })).toBe(2);
     expect(await idsLeft(scene)).toEqual([other, waiting, young]);
-    expect(await scene.store.logs({ id: first, after: null, limit: 10 })).toEqual([]);
+    expect(await scene.store.logs.list({ id: first, after: null, limit: 10 })).toEqual([]);
     expect(await pruneJob(scene, { keepMs: DAY_MS })).toBe(0);
     expect(
-      (await scene.store.check({ own: [], timeLimitMs: 60_000 })).filter((c) => c.violations > 0),
+      (await scene.store.checks.run({ own: [], timeLimitMs: 60_000 })).filter(
+        (c) => c.violations > 0,
+      ),
     ).toEqual([]);
   });
 
@@ -85,9 +93,9 @@ export function retentionSuite(test: SceneTest): void {
       scene.advance(1_000);
     }
     expect(await pruneJob(scene, { keepCount: 2 })).toBe(5);
-    const left = (await scene.store.runs({ job: "study", limit: 100 })).map(({ id }) => id);
+    const left = (await scene.store.runs.list({ job: "study", limit: 100 })).map(({ id }) => id);
     expect(left.reverse()).toEqual(ids.slice(-2));
-    expect(await scene.store.runs({ job: "other", limit: 100 })).toHaveLength(7);
+    expect(await scene.store.runs.list({ job: "other", limit: 100 })).toHaveLength(7);
     expect(await pruneJob(scene, { keepCount: 2 })).toBe(0);
     expect(await pruneJob(scene, { keepCount: 0 })).toBe(2);
   });
@@ -97,11 +105,17 @@ export function retentionSuite(test: SceneTest): void {
     scene.advance(2 * DAY_MS);
     await scene.settle(failed(await scene.claimOne()));
     const look = (after: string | null) =>
-      scene.store.pruneJob({ job: "study", keepMs: DAY_MS, keepCount: null, after, limit: 10 });
+      scene.store.retention.pruneJob({
+        job: "study",
+        keepMs: DAY_MS,
+        keepCount: null,
+        after,
+        limit: 10,
+      });
     const first = await look(null);
     expect(first).toEqual({ removed: 0, after: null, isDone: true });
     scene.advance(2 * DAY_MS);
     expect(await look(first.after)).toMatchObject({ removed: 1 });
-    expect(await scene.store.run(String(id))).toBeNull();
+    expect(await scene.store.runs.get(String(id))).toBeNull();
   });
 }

@@ -4,21 +4,14 @@
 import type { TestAPI } from "vitest";
 import type { Mode, RunId, RunStatus } from "../../src/runs/rules/run.js";
 import { UuidV7Source } from "../../src/shared/id.js";
-import type {
-  Claim,
-  EnqueueAnswer,
-  ExchangeParams,
-  Grant,
-  InstanceAnnouncement,
-  NewRun,
-  PollAnswer,
-  PollParams,
-  RunRecord,
-  Settlement,
-  Store,
-} from "../../src/store/store.js";
+import type { Claim, ExchangeParams, Grant, Settlement } from "../../src/store/claims.js";
+import type { EnqueueResult, NewRun } from "../../src/store/enqueue.js";
+import type { InstanceAnnouncement } from "../../src/store/instances.js";
+import type { RunRecord } from "../../src/store/runs.js";
+import type { Store } from "../../src/store/store.js";
+import type { PollParams, PollResult } from "../../src/store/work.js";
 import { LEASE_MS, POLICY } from "./policy.js";
-import { ScheduleWords } from "./schedule-words.js";
+import { SceneSchedules } from "./schedule-fixtures.js";
 
 export {
   cancelled,
@@ -66,9 +59,9 @@ type ClaimChanges = Partial<Omit<ExchangeParams, "settlements">> & { readonly st
 
 export class Scene {
   readonly place: Place;
-  readonly schedules: ScheduleWords;
+  readonly schedules: SceneSchedules;
   /** For what the end of a run draws. */
-  chance = 0;
+  random = 0;
   readonly #stores: Store[] = [];
   readonly #ids: UuidV7Source;
   #now = START_AT;
@@ -77,7 +70,7 @@ export class Scene {
 
   constructor(place: Place) {
     this.place = place;
-    this.schedules = new ScheduleWords(this);
+    this.schedules = new SceneSchedules(this);
     this.#ids = new UuidV7Source(
       () => this.#now,
       (bytes) => crypto.getRandomValues(bytes),
@@ -125,7 +118,7 @@ export class Scene {
     store = this.store,
     changes: Partial<InstanceAnnouncement> = {},
   ): Promise<number> {
-    return store.announce({
+    return store.instances.announce({
       instanceId,
       app: null,
       release: null,
@@ -159,8 +152,8 @@ export class Scene {
     };
   }
 
-  enqueue(...runs: NewRun[]): Promise<readonly EnqueueAnswer[]> {
-    return this.store.enqueue({ runs, isAtomic: false, tellsOthers: false });
+  enqueue(...runs: NewRun[]): Promise<readonly EnqueueResult[]> {
+    return this.store.enqueue.runs({ runs, isAtomic: false, wakesOthers: false });
   }
 
   /** New runs, stored; answers their ids. */
@@ -172,7 +165,7 @@ export class Scene {
 
   async claims(changes: ClaimChanges = {}): Promise<readonly Claim[]> {
     const { store = this.store, ...rest } = changes;
-    const { claims } = await store.exchange({
+    const { claims } = await store.claims.exchange({
       holder: this.holder,
       token: crypto.randomUUID(),
       settlements: [],
@@ -180,7 +173,7 @@ export class Scene {
       wantsSuspect: false,
       jobs: ["study"],
       queues: null,
-      chance: 0,
+      random: 0,
       ...rest,
     });
     return claims;
@@ -216,7 +209,7 @@ export class Scene {
     params: Pick<ExchangeParams, "settlements" | "isWholeLease">,
     store = this.store,
   ): Promise<readonly Grant[]> {
-    const { claims, stale } = await store.exchange({
+    const { claims, stale } = await store.claims.exchange({
       ...params,
       holder: this.holder,
       token: crypto.randomUUID(),
@@ -224,7 +217,7 @@ export class Scene {
       wantsSuspect: false,
       jobs: [],
       queues: null,
-      chance: this.chance,
+      random: this.random,
     });
     if (claims.length > 0) throw new Error("A claim of 0 returned something.");
     return stale;
@@ -233,11 +226,11 @@ export class Scene {
   /** Takes the lease of everything that is held, without anybody's doing. */
   async loseAll(leaseMs = LEASE_MS): Promise<void> {
     this.advance(leaseMs);
-    await this.store.reclaim({ limit: 100, chance: this.chance });
+    await this.store.leases.reclaim({ limit: 100, random: this.random });
   }
 
   async record(id: RunId): Promise<RunRecord> {
-    const record = await this.store.run(id);
+    const record = await this.store.runs.get(id);
     if (!record) throw new Error(`There is no run ${id}.`);
     return record;
   }
@@ -248,11 +241,11 @@ export class Scene {
 
   /** All that a store tells about a run: equal before and after means that nothing changed. */
   async portrait(id: RunId): Promise<unknown> {
-    return [await this.store.run(id), await this.store.attempts(id)];
+    return [await this.store.runs.get(id), await this.store.runs.attempts(id)];
   }
 
-  poll(changes: Partial<PollParams> = {}, store = this.store): Promise<PollAnswer> {
-    return store.poll({
+  poll(changes: Partial<PollParams> = {}, store = this.store): Promise<PollResult> {
+    return store.work.poll({
       holder: this.holder,
       jobs: ["study"],
       queues: null,

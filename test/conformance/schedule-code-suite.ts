@@ -14,9 +14,9 @@ export function scheduleCodeSuite(test: SceneTest): void {
     await declare("three", "mail", ["d"]);
     await declare("four", null, ["e"]);
     const gone = await declare("gone", "shop", ["f"]);
-    await scene.store.retire({ holder: gone });
+    await scene.store.instances.retire({ holder: gone });
     const announced = async (app: string | null) =>
-      [...new Set((await scene.store.declaredNames({ app })).announced)].sort();
+      [...new Set((await scene.store.schedules.declaredNames({ app })).announced)].sort();
     expect(await announced("shop")).toEqual(["a", "b", "c"]);
     expect(await announced("mail")).toEqual(["d"]);
     expect(await announced(null)).toEqual(["e"]);
@@ -31,7 +31,7 @@ export function scheduleCodeSuite(test: SceneTest): void {
     const quick = await declare("quick", "a", 1_000);
     await declare("slow", "b", 40_000);
     const announced = async () =>
-      [...(await scene.store.declaredNames({ app: "shop" })).announced].sort();
+      [...(await scene.store.schedules.declaredNames({ app: "shop" })).announced].sort();
     scene.advance(ALIVE_MS - 1);
     expect(await announced()).toEqual(["a", "b"]);
     scene.advance(2);
@@ -44,12 +44,33 @@ export function scheduleCodeSuite(test: SceneTest): void {
     expect(await announced()).toEqual([]);
   });
 
-  test("an instance that is announced anew declares what it says now", async ({ scene }) => {
+  test("an instance that is announced again declares its current schedules", async ({ scene }) => {
     const declare = (schedules: string[]) =>
       scene.announce("one", scene.store, { app: "shop", schedules });
     await declare(["a", "b"]);
     await declare(["c"]);
-    expect((await scene.store.declaredNames({ app: "shop" })).announced).toEqual(["c"]);
+    expect((await scene.store.schedules.declaredNames({ app: "shop" })).announced).toEqual(["c"]);
+  });
+
+  test("a name was declared last by the program whose instance was seen last, also after it has ended", async ({
+    scene,
+  }) => {
+    const declare = (instanceId: string, program: string | null, schedules: string[]) =>
+      scene.announce(instanceId, scene.store, { app: "shop", program, schedules });
+    const web = await declare("web", "dist/web.js", ["a", "b"]);
+    scene.advance(1);
+    await declare("worker", "dist/worker.js", ["b", "c"]);
+    await declare("tool", null, ["d"]);
+    const last = async (app: string) =>
+      Object.fromEntries(
+        await scene.store.schedules.lastDeclaredBy({ app, names: ["a", "b", "c", "d", "e"] }),
+      );
+    const others = { a: "dist/web.js", c: "dist/worker.js", d: null };
+    expect(await last("shop")).toEqual({ ...others, b: "dist/worker.js" });
+    scene.advance(1);
+    await scene.store.instances.retire({ holder: web });
+    expect(await last("shop")).toEqual({ ...others, b: "dist/web.js" });
+    expect(await last("mail")).toEqual({});
   });
 
   test("stored names are those that came from the code of the same app", async ({ scene }) => {
@@ -61,7 +82,7 @@ export function scheduleCodeSuite(test: SceneTest): void {
     await scene.schedules.make("e", { ...code });
     await scene.schedules.pause("b", { pausedBy: "ann" });
     const stored = async (app: string | null) =>
-      (await scene.store.declaredNames({ app })).stored.toSorted((one, two) =>
+      (await scene.store.schedules.declaredNames({ app })).stored.toSorted((one, two) =>
         one.name < two.name ? -1 : 1,
       );
     expect(await stored("shop")).toEqual([
@@ -80,7 +101,7 @@ export function scheduleCodeSuite(test: SceneTest): void {
     await scene.schedules.make("c", { tzdata: "2024b" });
     await scene.schedules.make("interval", { tzdata: null });
     const found = async (not: string, limit = 10) =>
-      [...(await scene.store.schedulesByTzdata({ not, limit }))].sort();
+      [...(await scene.store.schedules.byTzdata({ not, limit }))].sort();
     expect(await found("2025b")).toEqual(["a", "c"]);
     expect(await found("2026a")).toEqual(["a", "b", "c"]);
     expect(await found("2026a", 2)).toHaveLength(2);

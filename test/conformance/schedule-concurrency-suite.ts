@@ -3,10 +3,10 @@
 import { expect } from "vitest";
 import type { RunId } from "../../src/runs/rules/run.js";
 import { oneTick } from "../../src/schedules/rules/tick.js";
-import type { ScheduleState } from "../../src/store/schedule-store.js";
+import type { ScheduleState } from "../../src/store/schedules/state.js";
 import type { Store } from "../../src/store/store.js";
 import { completed, idsOf, type Scene, type SceneTest } from "./scene.js";
-import { changeOf, firedProgress, MINUTE_MS } from "./schedule-words.js";
+import { changeOf, firedProgress, MINUTE_MS } from "./schedule-fixtures.js";
 
 const ROUNDS = 50;
 
@@ -35,9 +35,9 @@ export function scheduleConcurrencySuite(test: SceneTest): void {
       const winner = answers.findIndex(({ length }) => length === 1);
       made.push(...idsOf((changes[winner] as Change).runs));
     }
-    const runs = await scene.store.runs({ schedule: "nightly", limit: 1_000 });
+    const runs = await scene.store.runs.list({ schedule: "nightly", limit: 1_000 });
     expect(idsOf(runs).sort()).toEqual(made.toSorted());
-    const ticks = await scene.store.ticks({ schedule: "nightly", limit: 1_000 });
+    const ticks = await scene.store.schedules.ticks({ schedule: "nightly", limit: 1_000 });
     expect(ticks.map(({ run }) => run).sort()).toEqual(made.toSorted());
   });
 
@@ -46,7 +46,7 @@ export function scheduleConcurrencySuite(test: SceneTest): void {
     const names = Array.from({ length: 12 }, (_, at) => `s${at}`);
     for (const name of names) await scene.schedules.make(name, { nextAt: scene.now });
     const fireAll = async (store: Store, isBackwards: boolean) => {
-      const { schedules } = await store.dueSchedules({ limit: 100 });
+      const { schedules } = await store.schedules.due({ limit: 100 });
       const changes = schedules.map((state) => firing(scene, state));
       return scene.schedules.write(isBackwards ? changes.toReversed() : changes, store);
     };
@@ -54,13 +54,13 @@ export function scheduleConcurrencySuite(test: SceneTest): void {
       const answers = await Promise.all(stores.map((store, at) => fireAll(store, at % 2 === 1)));
       const applied = answers.flat();
       expect(new Set(applied).size).toBe(applied.length);
-      // What each left to the others because it was being changed is still there for the next look.
+      // A schedule that one store skipped because another was changing it is still due at the next read.
       await fireAll(scene.store, false);
       expect(await scene.schedules.due()).toEqual([]);
       scene.advance(60 * MINUTE_MS);
     }
-    expect(await scene.store.ticks({ limit: 1_000 })).toHaveLength(15 * names.length);
-    expect(await scene.store.runs({ limit: 1_000 })).toHaveLength(15 * names.length);
+    expect(await scene.store.schedules.ticks({ limit: 1_000 })).toHaveLength(15 * names.length);
+    expect(await scene.store.runs.list({ limit: 1_000 })).toHaveLength(15 * names.length);
   });
 
   test("of many stores that make the same schedule one does", async ({ scene }) => {
@@ -70,10 +70,10 @@ export function scheduleConcurrencySuite(test: SceneTest): void {
       const edit = scene.schedules.edit({ codeHash: "h" });
       const progress = scene.schedules.progress();
       const answers = await Promise.all(
-        stores.map((store) => store.createSchedule({ name, edit, progress })),
+        stores.map((store) => store.schedules.create({ name, edit, progress })),
       );
       expect(answers.filter((answer) => answer !== null)).toHaveLength(1);
-      expect(await scene.store.scheduleVersions({ name })).toHaveLength(1);
+      expect(await scene.store.schedules.versions({ name })).toHaveLength(1);
     }
   });
 
@@ -91,7 +91,7 @@ export function scheduleConcurrencySuite(test: SceneTest): void {
       const change = changeOf(state, { progress: { tzdata: String(round) } });
       const [applied, answer] = await Promise.all([
         scene.schedules.write([change], decider),
-        settler.exchange({
+        settler.claims.exchange({
           holder: scene.holder,
           token: crypto.randomUUID(),
           settlements: [completed(held)],
@@ -99,7 +99,7 @@ export function scheduleConcurrencySuite(test: SceneTest): void {
           wantsSuspect: false,
           jobs: [],
           queues: null,
-          chance: 0,
+          random: 0,
         }),
       ]);
       expect(answer.stale).toEqual([]);

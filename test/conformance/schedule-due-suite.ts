@@ -2,7 +2,7 @@
 
 import { expect } from "vitest";
 import { completed, failed, type Held, retried, type Scene, type SceneTest } from "./scene.js";
-import { MINUTE_MS, UPRIGHT } from "./schedule-words.js";
+import { MINUTE_MS, UPRIGHT } from "./schedule-fixtures.js";
 
 /** One run that goes on, and one behind it that waits for it. */
 async function gated(scene: Scene, name: string): Promise<[string, string]> {
@@ -20,7 +20,7 @@ export function scheduleDueSuite(test: SceneTest): void {
     scene.advance(999);
     expect(await scene.schedules.due()).toEqual([]);
     scene.advance(1);
-    const { now, schedules, hasMore } = await scene.store.dueSchedules({ limit: 10 });
+    const { now, schedules, hasMore } = await scene.store.schedules.due({ limit: 10 });
     expect({ now, hasMore }).toEqual({ now: scene.now, hasMore: false });
     expect(schedules).toEqual([await scene.schedules.state("nightly")]);
   });
@@ -35,7 +35,7 @@ export function scheduleDueSuite(test: SceneTest): void {
       await scene.schedules.make(name, { nextAt: scene.now - agoMs });
     }
     const due = async (limit: number) => {
-      const { schedules, hasMore } = await scene.store.dueSchedules({ limit });
+      const { schedules, hasMore } = await scene.store.schedules.due({ limit });
       return [schedules.map(({ name }) => name).join(""), hasMore];
     };
     expect(await due(10)).toEqual(["abcd", false]);
@@ -43,7 +43,7 @@ export function scheduleDueSuite(test: SceneTest): void {
     expect(await due(1)).toEqual(["a", true]);
   });
 
-  test("what is paused, broken, ended or deleted is not due", async ({ scene }) => {
+  test("a paused, broken, ended or deleted schedule is not due", async ({ scene }) => {
     for (const name of ["paused", "broken", "deleted"]) {
       await scene.schedules.make(name, { nextAt: scene.now });
     }
@@ -76,7 +76,7 @@ export function scheduleDueSuite(test: SceneTest): void {
     await scene.settle(retried(held));
     expect(await scene.schedules.due()).toEqual([]);
     scene.advance(1_000);
-    await scene.store.promote({ limit: 1 });
+    await scene.store.work.promote({ limit: 1 });
     expect(await scene.schedules.due()).toEqual([]);
     await scene.settle(completed(await scene.claimOne()));
     expect(await scene.schedules.due()).toEqual(["nightly"]);
@@ -89,16 +89,16 @@ export function scheduleDueSuite(test: SceneTest): void {
     await gated(scene, "failed");
     await scene.settle(failed(await scene.claimOne()));
     const [pending] = await gated(scene, "cancelled");
-    await scene.store.cancel({ id: pending, chance: 0 });
+    await scene.store.runs.cancel({ id: pending, random: 0 });
     const [running] = await gated(scene, "enforced");
     await scene.claimOne();
-    await scene.store.cancel({ id: running, chance: 0 });
+    await scene.store.runs.cancel({ id: running, random: 0 });
     expect((await scene.schedules.due()).sort()).toEqual(["cancelled", "failed"]);
-    await scene.store.enforceCancels({ graceMs: 0, chance: 0 });
+    await scene.store.leases.enforceCancels({ graceMs: 0, random: 0 });
     expect((await scene.schedules.due()).sort()).toEqual(["cancelled", "enforced", "failed"]);
   });
 
-  test("a paused schedule whose run waits at its gate is looked at as well", async ({ scene }) => {
+  test("a paused schedule with a run at its gate is returned too", async ({ scene }) => {
     await gated(scene, "nightly");
     await scene.schedules.pause("nightly");
     expect(await scene.schedules.due()).toEqual([]);
@@ -133,7 +133,7 @@ export function scheduleDueSuite(test: SceneTest): void {
     expect(await scene.schedules.due()).toEqual([]);
   });
 
-  test("a schedule that needs a look for several reasons is there once", async ({ scene }) => {
+  test("a schedule that is due for several reasons is returned once", async ({ scene }) => {
     await gated(scene, "nightly");
     await scene.settle(completed(await scene.claimOne()));
     await scene.schedules.change("nightly", {
@@ -149,7 +149,7 @@ export function scheduleDueSuite(test: SceneTest): void {
     });
     await scene.schedules.make("other", { nextAt: scene.now - 1 });
     expect((await scene.schedules.due()).sort()).toEqual(["nightly", "other"]);
-    const { hasMore } = await scene.store.dueSchedules({ limit: 3 });
+    const { hasMore } = await scene.store.schedules.due({ limit: 3 });
     expect(hasMore).toBe(false);
   });
 
@@ -187,12 +187,12 @@ export function scheduleDueSuite(test: SceneTest): void {
   test("a run that was removed is no longer live", async ({ scene }) => {
     const [first, second] = await gated(scene, "nightly");
     await scene.settle(completed(await scene.claimOne()));
-    expect(await scene.store.remove({ id: first })).toBe("removed");
+    expect(await scene.store.runs.remove({ id: first })).toBe("removed");
     expect((await scene.schedules.state("nightly")).live).toMatchObject([{ id: second }]);
     expect(await scene.schedules.due()).toEqual(["nightly"]);
   });
 
-  test("hasDueSchedule is told to schedulers alone", async ({ scene }) => {
+  test("hasDueSchedule is returned to schedulers only", async ({ scene }) => {
     await scene.schedules.make("nightly", { nextAt: scene.now + 1 });
     expect((await scene.poll({ isScheduler: true })).hasDueSchedule).toBe(false);
     scene.advance(1);
@@ -230,25 +230,25 @@ export function scheduleDueSuite(test: SceneTest): void {
     expect(await hasGated()).toBe(false);
   });
 
-  test("hasFreeGate: once the run before it has ended, and everyone is told who fires nothing", async ({
+  test("hasFreeGate is returned once the earlier run has ended, also to instances that do not schedule", async ({
     scene,
   }) => {
     const hasFreeGate = async () => (await scene.poll({ isScheduler: false })).hasFreeGate;
     const gates = async () => {
-      const { schedules } = await scene.store.dueSchedules({ limit: 10, only: "gates" });
+      const { schedules } = await scene.store.schedules.due({ limit: 10, only: "gates" });
       return schedules.map(({ name }) => name);
     };
     await scene.schedules.make("due", { nextAt: scene.now });
     const [, second] = await gated(scene, "nightly");
     expect([await hasFreeGate(), await gates()]).toEqual([false, []]);
-    expect(await scene.store.waitingFor(second)).toEqual({ reason: "schedule" });
+    expect(await scene.store.runs.pendingReason(second)).toEqual({ reason: "schedule" });
     await scene.settle(completed(await scene.claimOne()));
     expect([await hasFreeGate(), await gates()]).toEqual([true, ["nightly"]]);
     expect((await scene.poll({ isScheduler: true })).hasFreeGate).toBe(false);
-    expect(await scene.store.waitingFor(second)).toMatchObject({ reason: "worker" });
+    expect(await scene.store.runs.pendingReason(second)).toMatchObject({ reason: "worker" });
     await scene.schedules.change("nightly", { progress: { isGated: false }, opens: second });
     expect([await hasFreeGate(), await gates()]).toEqual([false, []]);
-    expect(await scene.store.waitingFor(second)).toMatchObject({ reason: "worker" });
+    expect(await scene.store.runs.pendingReason(second)).toMatchObject({ reason: "worker" });
   });
 
   test("lastPolledAt is when a scheduler had polled before this poll", async ({ scene }) => {
@@ -268,9 +268,7 @@ export function scheduleDueSuite(test: SceneTest): void {
     expect(await last(true, other)).toBe(6_000);
   });
 
-  test("lastPolledAt is answered to who wants it, and where a schedule is due", async ({
-    scene,
-  }) => {
+  test("lastPolledAt is returned on request, and if a schedule is due", async ({ scene }) => {
     const polledAt = scene.now;
     const last = async () => (await scene.poll({ isScheduler: true })).lastPolledAt;
     expect(await last()).toBeNull();

@@ -10,12 +10,12 @@ import {
   MINUTE_MS,
   progressOf,
   UPRIGHT,
-} from "./schedule-words.js";
+} from "./schedule-fixtures.js";
 
 const OTHER = '{"when":{"kind":"every","everyMs":60000},"overlap":"allow"}';
 
 export function scheduleEditSuite(test: SceneTest): void {
-  test("a new schedule stands as it was given, at revision 1 and version 1", async ({ scene }) => {
+  test("a new schedule is stored as given, at revision 1 and version 1", async ({ scene }) => {
     const given = {
       job: "study",
       definition: DEFINITION,
@@ -72,7 +72,7 @@ export function scheduleEditSuite(test: SceneTest): void {
     expect(progressOf(await scene.schedules.state("nightly"))).toEqual(progress);
   });
 
-  test("a taken name answers null and changes nothing", async ({ scene }) => {
+  test("a taken name returns null and changes nothing", async ({ scene }) => {
     await scene.schedules.make("nightly");
     const before = await scene.schedules.portrait("nightly");
     scene.advance(1_000);
@@ -87,10 +87,10 @@ export function scheduleEditSuite(test: SceneTest): void {
     expect(await scene.schedules.create("nightly", { codeHash: "h2" })).toBeNull();
     expect(await scene.schedules.portrait("nightly")).toEqual(before);
     const { id } = await scene.schedules.state("nightly");
-    expect(await scene.store.seenDefinitions({ schedule: id })).toEqual([]);
+    expect(await scene.store.schedules.seenDefinitions({ schedule: id })).toEqual([]);
   });
 
-  test("of many who make the same schedule at once one does", async ({ scene }) => {
+  test("of many concurrent creations of the same schedule, one succeeds", async ({ scene }) => {
     const answers = await Promise.all(
       Array.from({ length: 8 }, () => scene.schedules.create("nightly")),
     );
@@ -106,9 +106,9 @@ export function scheduleEditSuite(test: SceneTest): void {
     expect((await scene.schedules.state("nightly")).isJobKnown).toBe(true);
   });
 
-  test("the first version is written down with who made it", async ({ scene }) => {
+  test("the first version is stored with its author", async ({ scene }) => {
     await scene.schedules.make("nightly", { by: "ann", input: "[1]" });
-    expect(await scene.store.scheduleVersions({ name: "nightly" })).toEqual([
+    expect(await scene.store.schedules.versions({ name: "nightly" })).toEqual([
       {
         version: 1,
         kind: "created",
@@ -120,7 +120,7 @@ export function scheduleEditSuite(test: SceneTest): void {
         anchorAt: scene.now,
       },
     ]);
-    expect(await scene.store.scheduleVersions({ name: "nobody" })).toEqual([]);
+    expect(await scene.store.schedules.versions({ name: "nobody" })).toEqual([]);
   });
 
   test("a schedule from code counts its definition as seen; one from a call does not", async ({
@@ -128,10 +128,10 @@ export function scheduleEditSuite(test: SceneTest): void {
   }) => {
     const code = await scene.schedules.make("code", { codeHash: "h1", release: "7" });
     const call = await scene.schedules.make("call");
-    expect(await scene.store.seenDefinitions({ schedule: code.id })).toEqual([
+    expect(await scene.store.schedules.seenDefinitions({ schedule: code.id })).toEqual([
       { hash: "h1", release: "7", firstSeenAt: scene.now },
     ]);
-    expect(await scene.store.seenDefinitions({ schedule: call.id })).toEqual([]);
+    expect(await scene.store.schedules.seenDefinitions({ schedule: call.id })).toEqual([]);
   });
 
   test("a definition is seen first once, unless it is forced", async ({ scene }) => {
@@ -144,7 +144,7 @@ export function scheduleEditSuite(test: SceneTest): void {
       });
     };
     const seen = async () => {
-      const all = await scene.store.seenDefinitions({ schedule: id });
+      const all = await scene.store.schedules.seenDefinitions({ schedule: id });
       return new Map(all.map(({ hash, firstSeenAt }) => [hash, firstSeenAt - firstAt]));
     };
     await edit("h2", false);
@@ -155,7 +155,7 @@ export function scheduleEditSuite(test: SceneTest): void {
     expect((await scene.schedules.state("nightly")).codeHash).toBe("h1");
   });
 
-  test("an edit closes the books by the old version and then shows the new definition", async ({
+  test("an edit settles ticks by the old version and then shows the new definition", async ({
     scene,
   }) => {
     const before = await scene.schedules.make("nightly", { input: '"old"', tags: ["old"] });
@@ -186,7 +186,7 @@ export function scheduleEditSuite(test: SceneTest): void {
       createdAt: before.createdAt,
       updatedAt: at,
     });
-    expect(await scene.store.scheduleVersions({ name: "nightly" })).toMatchObject([
+    expect(await scene.store.schedules.versions({ name: "nightly" })).toMatchObject([
       { version: 1, kind: "created", definition: DEFINITION, at: before.createdAt },
       { version: 2, kind: "edited", definition: OTHER, input: '"new"', by: "bob", at },
     ]);
@@ -200,7 +200,7 @@ export function scheduleEditSuite(test: SceneTest): void {
     await scene.schedules.fire("nightly");
     await scene.schedules.pause("nightly");
     expect(await scene.schedules.state("nightly")).toMatchObject({ version: 1 });
-    expect(await scene.store.scheduleVersions({ name: "nightly" })).toHaveLength(1);
+    expect(await scene.store.schedules.versions({ name: "nightly" })).toHaveLength(1);
   });
 
   test("a deleted schedule keeps its number and where it stood, and can be made again", async ({
@@ -228,11 +228,13 @@ export function scheduleEditSuite(test: SceneTest): void {
       deletedAt: null,
       version: 3,
     });
-    const versions = await scene.store.scheduleVersions({ name: "nightly" });
+    const versions = await scene.store.schedules.versions({ name: "nightly" });
     expect(versions.map(({ kind }) => kind)).toEqual(["created", "deleted", "recreated"]);
   });
 
-  test("a pause tells who, when and why, and a resume forgets it", async ({ scene }) => {
+  test("a pause stores the actor, the time and the reason, and a resume removes them", async ({
+    scene,
+  }) => {
     await scene.schedules.make("nightly");
     const pause = { pausedAt: scene.now, pausedBy: "ann", pauseNote: 'it\'s "late"' };
     await scene.schedules.pause("nightly", pause);
@@ -243,7 +245,7 @@ export function scheduleEditSuite(test: SceneTest): void {
     expect(await scene.schedules.state("nightly")).toMatchObject(UPRIGHT);
   });
 
-  test("what is broken says since when and by what", async ({ scene }) => {
+  test("a broken schedule has the time and the reason", async ({ scene }) => {
     const state = await scene.schedules.make("nightly");
     const standing = { ...UPRIGHT, brokenAt: scene.now, brokenError: "no such zone" };
     const progress = { nextAt: null };
@@ -255,9 +257,9 @@ export function scheduleEditSuite(test: SceneTest): void {
     for (const name of ["a", "b", "c"]) await scene.schedules.make(name);
     await scene.schedules.remove("b");
     const names = ["c", "nobody", "b"];
-    const { now, schedules } = await scene.store.scheduleStates({ names });
+    const { now, schedules } = await scene.store.schedules.states({ names });
     expect(now).toBe(scene.now);
     expect(schedules.map(({ name }) => name).sort()).toEqual(["b", "c"]);
-    expect((await scene.store.scheduleStates({ names: [] })).schedules).toEqual([]);
+    expect((await scene.store.schedules.states({ names: [] })).schedules).toEqual([]);
   });
 }

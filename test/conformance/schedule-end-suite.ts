@@ -3,7 +3,7 @@
 
 import { expect } from "vitest";
 import type { RunId } from "../../src/runs/rules/run.js";
-import type { ScheduleState } from "../../src/store/schedule-store.js";
+import type { ScheduleState } from "../../src/store/schedules/state.js";
 import {
   cancelled,
   completed,
@@ -17,7 +17,7 @@ import {
   type Scene,
   type SceneTest,
 } from "./scene.js";
-import { changeOf, MINUTE_MS, STUDY } from "./schedule-words.js";
+import { changeOf, MINUTE_MS, STUDY } from "./schedule-fixtures.js";
 
 const RANGE = { minMs: 10 * MINUTE_MS, maxMs: 15 * MINUTE_MS };
 const AFTER_FAILURE = { minMs: 20 * MINUTE_MS, maxMs: 40 * MINUTE_MS };
@@ -31,30 +31,30 @@ const ENDS: Readonly<Record<string, (scene: Scene, id: RunId) => Promise<void>>>
     const held = await scene.claimOne();
     scene.advance(1_234);
     const { id, fence } = held;
-    const { holder, chance } = scene;
+    const { holder, random } = scene;
     const work = () => completed(held);
-    const params = { id, fence, holder, chance, on: null, timeoutMs: 10_000, work };
-    expect(await scene.store.commit(params)).toBe("committed");
+    const params = { id, fence, holder, random, on: null, timeoutMs: 10_000, work };
+    expect(await scene.store.commits.run(params)).toBe("committed");
   },
   failed: async (scene) => settled(scene, failed),
   "cancelled by its holder": async (scene) => settled(scene, cancelled),
   "cancelled while pending": async (scene, id) => {
-    expect(await scene.store.cancel({ id, chance: scene.chance })).toBe("cancelled");
+    expect(await scene.store.runs.cancel({ id, random: scene.random })).toBe("cancelled");
   },
   "cancelled by enforcement": async (scene, id) => {
     await scene.claimOne();
-    await scene.store.cancel({ id, chance: scene.chance });
+    await scene.store.runs.cancel({ id, random: scene.random });
     scene.advance(1_000);
-    await scene.store.enforceCancels({ graceMs: 1_000, chance: scene.chance });
+    await scene.store.leases.enforceCancels({ graceMs: 1_000, random: scene.random });
   },
   "cancelled instead of a retry": async (scene, id) => {
     const held = await scene.claimOne();
-    await scene.store.cancel({ id, chance: scene.chance });
+    await scene.store.runs.cancel({ id, random: scene.random });
     await scene.settle(retried(held));
   },
   "lost for good": async (scene) => {
     const held = await scene.claimOne();
-    await scene.store.markStarted([{ id: held.id, fence: held.fence }]);
+    await scene.store.leases.markStarted([{ id: held.id, fence: held.fence }]);
     await scene.loseAll();
   },
 };
@@ -69,7 +69,7 @@ async function settled(scene: Scene, end: (held: Held) => ReturnType<typeof comp
 /** A run is lost for good at its first loss. */
 const FRAGILE = { ...STUDY, policy: policyWith({ onLost: "fail", attempts: 3 }) };
 
-/** What of a schedule the end of a run may change. */
+/** The members of a schedule that the end of a run may change. */
 const outlook = ({ nextAt, holdUntil, holdRun }: ScheduleState) => ({ nextAt, holdUntil, holdRun });
 
 export function scheduleEndSuite(test: SceneTest): void {
@@ -81,14 +81,14 @@ export function scheduleEndSuite(test: SceneTest): void {
     }) => {
       await scene.schedules.knowJob(FRAGILE);
       await scene.schedules.make("pulse", { range: RANGE, afterFailure: AFTER_FAILURE });
-      for (const chance of [LOWEST, HIGHEST]) {
+      for (const random of [LOWEST, HIGHEST]) {
         scene.advance(1);
-        scene.chance = chance;
+        scene.random = random;
         const id = await scene.schedules.fire("pulse");
         await end(scene, id);
         expect(["completed", "failed", "cancelled"]).toContain(await scene.status(id));
         const { minMs, maxMs } = isFailure ? AFTER_FAILURE : RANGE;
-        const drawnMs = chance === LOWEST ? minMs : maxMs;
+        const drawnMs = random === LOWEST ? minMs : maxMs;
         expect(outlook(await scene.schedules.state("pulse"))).toEqual({
           nextAt: scene.now + drawnMs,
           holdUntil: null,
@@ -102,14 +102,14 @@ export function scheduleEndSuite(test: SceneTest): void {
     }) => {
       await scene.schedules.knowJob(FRAGILE);
       await scene.schedules.make("nightly", { afterFailure: AFTER_FAILURE });
-      for (const chance of [LOWEST, HIGHEST]) {
+      for (const random of [LOWEST, HIGHEST]) {
         scene.advance(1);
-        scene.chance = chance;
+        scene.random = random;
         const id = await scene.schedules.fire("nightly", { holdUntil: null, holdRun: null });
         const { nextAt } = await scene.schedules.state("nightly");
         await end(scene, id);
         const { minMs, maxMs } = AFTER_FAILURE;
-        const heldMs = chance === LOWEST ? minMs : maxMs;
+        const heldMs = random === LOWEST ? minMs : maxMs;
         expect(outlook(await scene.schedules.state("nightly"))).toEqual({
           nextAt,
           holdUntil: isFailure ? scene.now + heldMs : null,
@@ -180,8 +180,8 @@ export function scheduleEndSuite(test: SceneTest): void {
       const [one, two, three] = held as [Held, Held, Held];
       scene.advance(1_000);
       await scene.settle(completed(one), failed(two));
-      await scene.store.cancel({ id: three.id, chance: 0 });
-      await scene.store.enforceCancels({ graceMs: 0, chance: 0 });
+      await scene.store.runs.cancel({ id: three.id, random: 0 });
+      await scene.store.leases.enforceCancels({ graceMs: 0, random: 0 });
       const { live: left, ...after } = await scene.schedules.state("pulse");
       expect(after).toEqual(before);
       expect([live.length, left.length]).toEqual([4, 1]);
@@ -202,7 +202,7 @@ export function scheduleEndSuite(test: SceneTest): void {
       }
     });
 
-    test(`a run that goes back to pending changes nothing of a schedule with ${kind}`, async ({
+    test(`a run that returns to pending does not change a schedule with ${kind}`, async ({
       scene,
     }) => {
       await scene.schedules.make("pulse", bounds);
@@ -212,11 +212,11 @@ export function scheduleEndSuite(test: SceneTest): void {
         await scene.settle(again(await scene.claimOne()));
         expect(await scene.schedules.state("pulse")).toEqual(before);
         scene.advance(1_000);
-        await scene.store.promote({ limit: 1 });
+        await scene.store.work.promote({ limit: 1 });
       }
       await scene.claimOne();
       scene.advance(LEASE_MS);
-      expect(await scene.store.reclaim({ limit: 10, chance: 0 })).toMatchObject([
+      expect(await scene.store.leases.reclaim({ limit: 10, random: 0 })).toMatchObject([
         { to: "pending" },
       ]);
       expect(await scene.schedules.state("pulse")).toEqual(before);
@@ -264,7 +264,7 @@ export function scheduleEndSuite(test: SceneTest): void {
     }
   });
 
-  test("an edit's bounds are what the next end draws from", async ({ scene }) => {
+  test("the next end draws from the bounds of the edit", async ({ scene }) => {
     await scene.schedules.make("pulse", { range: RANGE });
     await scene.schedules.fire("pulse");
     const range = { minMs: 3, maxMs: 4 };

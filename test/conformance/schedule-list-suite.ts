@@ -2,17 +2,18 @@
 
 import { expect } from "vitest";
 import { OUTCOMES, oneTick } from "../../src/schedules/rules/tick.js";
-import type { ScheduleFilter, TickFilter, TickRecord } from "../../src/store/schedule-store.js";
+import type { ScheduleFilter } from "../../src/store/schedules/schedules.js";
+import type { TickFilter, TickRecord } from "../../src/store/schedules/ticks.js";
 import { completed, failed, idsOf, type Scene, type SceneTest } from "./scene.js";
-import { MINUTE_MS, stretch, UPRIGHT } from "./schedule-words.js";
+import { MINUTE_MS, stretch, UPRIGHT } from "./schedule-fixtures.js";
 
 async function names(scene: Scene, filter: Partial<ScheduleFilter> = {}): Promise<string[]> {
-  const found = await scene.store.schedules({ limit: 100, ...filter });
+  const found = await scene.store.schedules.list({ limit: 100, ...filter });
   return found.map(({ name }) => name);
 }
 
 async function tickTimes(scene: Scene, filter: Partial<TickFilter> = {}): Promise<number[]> {
-  const found = await scene.store.ticks({ limit: 100, ...filter });
+  const found = await scene.store.schedules.ticks({ limit: 100, ...filter });
   return found.map(({ firstAt }) => (firstAt - scene.now) / MINUTE_MS);
 }
 
@@ -64,11 +65,11 @@ export function scheduleListSuite(test: SceneTest): void {
     expect(await names(scene, { name: "a" })).toEqual([]);
   });
 
-  test("a listed schedule tells all of its state, and how its newest run stands", async ({
+  test("a listed schedule has all of its state and the status of its newest run", async ({
     scene,
   }) => {
     await scene.schedules.make("nightly", { app: "shop", codeHash: "h" });
-    const record = async () => (await scene.store.schedules({ name: "nightly", limit: 1 }))[0];
+    const record = async () => (await scene.store.schedules.list({ name: "nightly", limit: 1 }))[0];
     expect(await record()).toMatchObject({ lastStatus: null, lastRunAt: null, live: [] });
     const id = await scene.schedules.fire("nightly");
     const whole = await scene.schedules.state("nightly");
@@ -137,7 +138,11 @@ export function scheduleListSuite(test: SceneTest): void {
       for (;;) {
         const last = seen.at(-1);
         const before = last ? { at: last.firstAt, schedule: last.schedule } : undefined;
-        const page = await scene.store.ticks({ limit: 2, ...filter, ...(before && { before }) });
+        const page = await scene.store.schedules.ticks({
+          limit: 2,
+          ...filter,
+          ...(before && { before }),
+        });
         seen.push(...page);
         if (page.length < 2) return seen;
       }
@@ -164,7 +169,8 @@ export function scheduleListSuite(test: SceneTest): void {
     const tick = await scene.schedules.fire("a");
     await scene.schedules.fire("b");
     const manual = await scene.schedules.trigger("a");
-    const ids = async (filter: object) => idsOf(await scene.store.runs({ ...filter, limit: 10 }));
+    const ids = async (filter: object) =>
+      idsOf(await scene.store.runs.list({ ...filter, limit: 10 }));
     expect(await ids({ schedule: "a" })).toEqual([tick, manual].sort().reverse());
     expect(await ids({ schedule: "a", mode: "manual" })).toEqual([manual]);
     expect(await ids({ schedule: "a", status: "running" })).toEqual([]);

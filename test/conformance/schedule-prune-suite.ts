@@ -3,7 +3,7 @@
 import { expect } from "vitest";
 import { oneTick } from "../../src/schedules/rules/tick.js";
 import type { Scene, SceneTest } from "./scene.js";
-import { MINUTE_MS, stretch } from "./schedule-words.js";
+import { MINUTE_MS, stretch } from "./schedule-fixtures.js";
 
 const SECOND_MS = 1_000;
 const DAY_MS = 86_400_000;
@@ -15,7 +15,7 @@ const USUAL = { keepMs: 30 * DAY_MS, keepTicksMs: 7 * DAY_MS, limit: 1_000 };
 /** Until nothing is left to remove. */
 async function pruneAll(scene: Scene, params = PARAMS): Promise<void> {
   for (let times = 0; times < 20; times += 1) {
-    if ((await scene.store.prune(params)) === 0) return;
+    if ((await scene.store.retention.prune(params)) === 0) return;
   }
   throw new Error("There was always more to remove.");
 }
@@ -51,7 +51,7 @@ export function schedulePruneSuite(test: SceneTest): void {
     });
     await schedules.change("seldom", { ticks: minutes(20).map(fired) });
     const count = async (name: string, reason: string) =>
-      (await scene.store.ticks({ schedule: name, limit: 1_000 })).filter(
+      (await scene.store.schedules.ticks({ schedule: name, limit: 1_000 })).filter(
         (tick) => tick.reason === reason,
       ).length;
     scene.advance(6 * DAY_MS);
@@ -95,7 +95,11 @@ export function schedulePruneSuite(test: SceneTest): void {
     });
     scene.advance(20 * DAY_MS);
     await pruneAll(scene, USUAL);
-    const left = await scene.store.ticks({ schedule: "a", toAt: newerAt - 1, limit: 1_000 });
+    const left = await scene.store.schedules.ticks({
+      schedule: "a",
+      toAt: newerAt - 1,
+      limit: 1_000,
+    });
     expect(left.map(({ firstAt: at }) => (at - firstAt) / MINUTE_MS).toReversed()).toEqual([
       ...[0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10],
     ]);
@@ -148,7 +152,7 @@ export function schedulePruneSuite(test: SceneTest): void {
     for (let week = 0; week < 10; week += 1) {
       await scene.schedules.fire("a");
       scene.advance(7 * DAY_MS);
-      await scene.store.prune(PARAMS);
+      await scene.store.retention.prune(PARAMS);
     }
     await pruneAll(scene);
     const left = await scene.schedules.ticks("a");
@@ -166,7 +170,7 @@ export function schedulePruneSuite(test: SceneTest): void {
       }
       expect(await scene.schedules.ticks("a")).toHaveLength(ticks.length);
       scene.advance(DAY_MS);
-      await scene.store.prune(PARAMS);
+      await scene.store.retention.prune(PARAMS);
     }
   });
 }

@@ -12,12 +12,12 @@ import {
   retried,
   type SceneTest,
 } from "./scene.js";
-import { changeOf, STUDY } from "./schedule-words.js";
+import { changeOf, STUDY } from "./schedule-fixtures.js";
 
 const LATER_MS = 86_400_000;
 
 export function scheduleRunSuite(test: SceneTest): void {
-  test("a run carries its schedule, mode, nominal time and input, and what its job says", async ({
+  test("a run has its schedule, mode, nominal time, input and the options of its job", async ({
     scene,
   }) => {
     const input = '{ "b": 1e3,  "a": "ü\\u0041" }';
@@ -52,16 +52,16 @@ export function scheduleRunSuite(test: SceneTest): void {
     ]);
   });
 
-  test("a claim that is read back tells of the schedule as well", async ({ scene }) => {
+  test("a claim that is read back has the schedule too", async ({ scene }) => {
     const { id: schedule } = await scene.schedules.make("nightly");
     const id = await scene.schedules.fire("nightly");
     const token = crypto.randomUUID();
     const claims = await scene.claims({ token });
     expect(claims).toMatchObject([{ runs: [{ id, schedule, nominalAt: scene.now }] }]);
-    expect(await scene.store.claimsByToken({ holder: scene.holder, token })).toEqual(claims);
+    expect(await scene.store.claims.byToken({ holder: scene.holder, token })).toEqual(claims);
   });
 
-  test("a run is made by what its job says when it is made", async ({ scene }) => {
+  test("a run has the options that its job has at its creation", async ({ scene }) => {
     await scene.schedules.make("nightly");
     const policy = policyWith({ attempts: 7 });
     const job = { ...STUDY, queue: "other", priority: 9, version: 3, policy };
@@ -102,7 +102,7 @@ export function scheduleRunSuite(test: SceneTest): void {
     for (const waitMs of [0, LATER_MS]) {
       scene.advance(waitMs);
       expect(await scene.poll()).toMatchObject({ hasReady: false, hasDue: false });
-      expect(await scene.store.promote({ limit: 10 })).toBe(0);
+      expect(await scene.store.work.promote({ limit: 10 })).toBe(0);
       expect(await scene.claim()).toEqual([]);
       expect(await scene.status(id)).toBe("pending");
     }
@@ -128,7 +128,7 @@ export function scheduleRunSuite(test: SceneTest): void {
     expect(await scene.claim()).toEqual([]);
   });
 
-  test("an opened run goes by its priority, as any other", async ({ scene }) => {
+  test("an opened run is ordered by its priority like any other", async ({ scene }) => {
     await scene.schedules.make("nightly", { priority: 50 });
     const id = await scene.schedules.fire("nightly", { run: { isGated: true } });
     const [plain] = await scene.enqueued(1);
@@ -154,7 +154,7 @@ export function scheduleRunSuite(test: SceneTest): void {
   test("a gated run is cancelled at once and its gate opens nothing", async ({ scene }) => {
     await scene.schedules.make("nightly");
     const id = await scene.schedules.fire("nightly", { run: { isGated: true } });
-    expect(await scene.store.cancel({ id, chance: 0 })).toBe("cancelled");
+    expect(await scene.store.runs.cancel({ id, random: 0 })).toBe("cancelled");
     const state = await scene.schedules.state("nightly");
     expect(state.live).toEqual([]);
     await scene.schedules.write([changeOf(state, { opens: id })]);
@@ -184,7 +184,7 @@ export function scheduleRunSuite(test: SceneTest): void {
       const held = await scene.claimOne();
       expect(held).toMatchObject({ id, attempt: 2 });
       await scene.settle(completed(held));
-      expect(await scene.store.attempts(id)).toHaveLength(2);
+      expect(await scene.store.runs.attempts(id)).toHaveLength(2);
     }
   });
 
@@ -197,14 +197,14 @@ export function scheduleRunSuite(test: SceneTest): void {
       revives: { id, isGated: true },
     });
     scene.advance(LATER_MS);
-    expect(await scene.store.promote({ limit: 10 })).toBe(0);
+    expect(await scene.store.work.promote({ limit: 10 })).toBe(0);
     expect(await scene.claim()).toEqual([]);
     expect((await scene.schedules.state("nightly")).live).toMatchObject([{ id, isGated: true }]);
     await scene.schedules.change("nightly", { opens: id });
     expect(await scene.claimOne()).toMatchObject({ id, attempt: 2 });
   });
 
-  test("what has not failed is not revived, and nothing of that change is written", async ({
+  test("a run that has not failed is not revived, and the change writes nothing", async ({
     scene,
   }) => {
     await scene.schedules.make("nightly");
@@ -229,7 +229,7 @@ export function scheduleRunSuite(test: SceneTest): void {
     await scene.settle(retried(held));
     await refuses();
     scene.advance(1_000);
-    await scene.store.promote({ limit: 1 });
+    await scene.store.work.promote({ limit: 1 });
     await scene.settle(completed(await scene.claimOne()));
     await refuses();
   });
@@ -239,14 +239,17 @@ export function scheduleRunSuite(test: SceneTest): void {
     const other = await scene.schedules.make("other");
     const run = scene.id();
     const delivery = { id: "d'1", inputHash: "h", run };
-    expect(await scene.store.delivery({ schedule, id: "d'1" })).toBeNull();
+    expect(await scene.store.schedules.delivery({ schedule, id: "d'1" })).toBeNull();
     await scene.schedules.change("nightly", {
       runs: [scene.schedules.run({ id: run, mode: "manual" })],
       delivery,
     });
-    expect(await scene.store.delivery({ schedule, id: "d'1" })).toEqual({ run, inputHash: "h" });
-    expect(await scene.store.delivery({ schedule, id: "d" })).toBeNull();
-    expect(await scene.store.delivery({ schedule: other.id, id: "d'1" })).toBeNull();
+    expect(await scene.store.schedules.delivery({ schedule, id: "d'1" })).toEqual({
+      run,
+      inputHash: "h",
+    });
+    expect(await scene.store.schedules.delivery({ schedule, id: "d" })).toBeNull();
+    expect(await scene.store.schedules.delivery({ schedule: other.id, id: "d'1" })).toBeNull();
   });
 
   test("a second delivery of the same id throws and writes nothing", async ({ scene }) => {
@@ -261,7 +264,9 @@ export function scheduleRunSuite(test: SceneTest): void {
     const before = await scene.schedules.portrait("nightly");
     await expect(deliver(second)).rejects.toThrow();
     expect(await scene.schedules.portrait("nightly")).toEqual(before);
-    expect(await scene.store.run(second)).toBeNull();
-    expect(await scene.store.delivery({ schedule, id: "d" })).toMatchObject({ run: first });
+    expect(await scene.store.runs.get(second)).toBeNull();
+    expect(await scene.store.schedules.delivery({ schedule, id: "d" })).toMatchObject({
+      run: first,
+    });
   });
 }

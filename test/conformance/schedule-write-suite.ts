@@ -2,9 +2,9 @@
 
 import { expect } from "vitest";
 import { oneTick, REASONS } from "../../src/schedules/rules/tick.js";
-import type { ScheduleState } from "../../src/store/schedule-store.js";
+import type { ScheduleState } from "../../src/store/schedules/state.js";
 import type { Scene, SceneTest } from "./scene.js";
-import { changeOf, firedProgress, stretch } from "./schedule-words.js";
+import { changeOf, firedProgress, stretch } from "./schedule-fixtures.js";
 
 /** A tick that fires now, decided from this state. */
 function firing(scene: Scene, state: ScheduleState, at = scene.now) {
@@ -115,9 +115,9 @@ export function scheduleWriteSuite(test: SceneTest): void {
     };
     expect(await scene.schedules.write([whole])).toEqual([]);
     expect(await scene.schedules.portrait("nightly")).toEqual(before);
-    expect(await scene.store.delivery({ schedule: state.id, id: "d" })).toBeNull();
-    expect(await scene.store.seenDefinitions({ schedule: state.id })).toEqual([]);
-    expect(await scene.store.run(run)).toBeNull();
+    expect(await scene.store.schedules.delivery({ schedule: state.id, id: "d" })).toBeNull();
+    expect(await scene.store.schedules.seenDefinitions({ schedule: state.id })).toEqual([]);
+    expect(await scene.store.runs.get(run)).toBeNull();
   });
 
   test("of two decisions made from the same revision the first is applied", async ({ scene }) => {
@@ -125,7 +125,7 @@ export function scheduleWriteSuite(test: SceneTest): void {
     const [one, two] = [firing(scene, state), firing(scene, state)];
     expect(await scene.schedules.write([one.change])).toEqual([state.id]);
     expect(await scene.schedules.write([two.change])).toEqual([]);
-    expect(await scene.store.run(two.run)).toBeNull();
+    expect(await scene.store.runs.get(two.run)).toBeNull();
     expect(await scene.schedules.ticks("nightly")).toHaveLength(1);
   });
 
@@ -135,14 +135,14 @@ export function scheduleWriteSuite(test: SceneTest): void {
     const applied = await scene.schedules.write(changes.map(({ change }) => change));
     expect(applied).toEqual([state.id]);
     expect(await scene.schedules.ticks("nightly")).toHaveLength(1);
-    expect(await scene.store.runs({ schedule: "nightly", limit: 10 })).toHaveLength(1);
+    expect(await scene.store.runs.list({ schedule: "nightly", limit: 10 })).toHaveLength(1);
   });
 
   test("a change of a schedule that does not exist is not applied", async ({ scene }) => {
     const state = await scene.schedules.make("nightly");
     const { change, run } = firing(scene, { ...state, id: state.id + 1_000 });
     expect(await scene.schedules.write([change])).toEqual([]);
-    expect(await scene.store.run(run)).toBeNull();
+    expect(await scene.store.runs.get(run)).toBeNull();
     expect(await scene.schedules.write([])).toEqual([]);
   });
 
@@ -159,7 +159,7 @@ export function scheduleWriteSuite(test: SceneTest): void {
     expect([await scene.schedules.portrait("a"), await scene.schedules.portrait("b")]).toEqual(
       before,
     );
-    for (const { run } of changes) expect(await scene.store.run(run)).toBeNull();
+    for (const { run } of changes) expect(await scene.store.runs.get(run)).toBeNull();
     expect(await scene.schedules.write([firing(scene, a).change])).toEqual([a.id]);
   });
 
@@ -197,10 +197,10 @@ export function scheduleWriteSuite(test: SceneTest): void {
     );
   });
 
-  test("whoever is no instance can write too", async ({ scene }) => {
+  test("a caller that is not an instance can write too", async ({ scene }) => {
     const state = await scene.schedules.make("nightly");
     const { change } = firing(scene, state);
-    const applied = await scene.store.writeSchedules({ holder: null, changes: [change] });
+    const applied = await scene.store.schedules.write({ holder: null, changes: [change] });
     expect(applied).toEqual([state.id]);
     expect(await scene.schedules.ticks("nightly")).toMatchObject([{ recordedBy: null }]);
   });
@@ -209,7 +209,7 @@ export function scheduleWriteSuite(test: SceneTest): void {
     const names = Array.from({ length: 1_000 }, (_, at) => `s${at}`);
     await scene.schedules.knowJob();
     for (const name of names) await scene.schedules.create(name, { nextAt: scene.now });
-    const { schedules } = await scene.store.dueSchedules({ limit: 1_000 });
+    const { schedules } = await scene.store.schedules.due({ limit: 1_000 });
     expect(schedules).toHaveLength(1_000);
     const changes = schedules.map((state) => firing(scene, state).change);
     expect(await scene.schedules.write(changes)).toHaveLength(1_000);

@@ -1,7 +1,7 @@
 // Settle: what becomes of a run under its current fence, and what a repeated answer does.
 
 import { expect } from "vitest";
-import type { Settlement } from "../../src/store/store.js";
+import type { Settlement } from "../../src/store/claims.js";
 import {
   cancelled,
   completed,
@@ -45,7 +45,7 @@ export function settleSuite(test: SceneTest): void {
       holder: "first",
       leaseUntil: null,
     });
-    expect(await scene.store.attempts(held.id)).toEqual([
+    expect(await scene.store.runs.attempts(held.id)).toEqual([
       {
         attempt: 1,
         fence: held.fence,
@@ -68,7 +68,7 @@ export function settleSuite(test: SceneTest): void {
       result: null,
     });
     scene.advance(86_400_000);
-    await scene.store.promote({ limit: 10 });
+    await scene.store.work.promote({ limit: 10 });
     expect(await scene.claim()).toEqual([]);
   });
 
@@ -88,9 +88,9 @@ export function settleSuite(test: SceneTest): void {
       holder: null,
     });
     scene.advance(1_499);
-    expect(await scene.store.promote({ limit: 10 })).toBe(0);
+    expect(await scene.store.work.promote({ limit: 10 })).toBe(0);
     scene.advance(1);
-    expect(await scene.store.promote({ limit: 10 })).toBe(1);
+    expect(await scene.store.work.promote({ limit: 10 })).toBe(1);
     expect((await scene.claimOne()).attempt).toBe(2);
   });
 
@@ -107,7 +107,7 @@ export function settleSuite(test: SceneTest): void {
       const [id] = (await scene.enqueued(1)) as [string];
       await scene.settle(retried(await scene.claimOne(), delayMs));
       expect(await scene.status(id)).toBe("pending");
-      expect(idsOf(await scene.store.runs({ status: "pending", limit: 10 }))).toEqual([id]);
+      expect(idsOf(await scene.store.runs.list({ status: "pending", limit: 10 }))).toEqual([id]);
     });
   }
 
@@ -138,11 +138,11 @@ export function settleSuite(test: SceneTest): void {
       await scene.settle(postponed(held, 60_000));
       expect((await scene.record(held.id)).dueAt).toBe(scene.now + 60_000);
       scene.advance(60_000);
-      await scene.store.promote({ limit: 1 });
+      await scene.store.work.promote({ limit: 1 });
     }
   });
 
-  test("the history of a run tells every attempt in order, with its end", async ({ scene }) => {
+  test("the history of a run has every attempt in order, with its end", async ({ scene }) => {
     const [id] = await scene.enqueued(1);
     const fences: number[] = [];
     for (const end of [handedBack, retried, postponed, timedOut, completed]) {
@@ -150,9 +150,9 @@ export function settleSuite(test: SceneTest): void {
       fences.push(held.fence);
       await scene.settle(end(held));
       scene.advance(1_000);
-      await scene.store.promote({ limit: 1 });
+      await scene.store.work.promote({ limit: 1 });
     }
-    const attempts = await scene.store.attempts(id as string);
+    const attempts = await scene.store.runs.attempts(id as string);
     expect(attempts.map(({ attempt, end }) => [attempt, end])).toEqual([
       [1, "handed_back"],
       [1, "failed"],
@@ -169,21 +169,21 @@ export function settleSuite(test: SceneTest): void {
     expect(await scene.settle(...held.slice(0, 2).map((each) => completed(each)))).toEqual([]);
     expect(await scene.settle(failed(held[3] as Held))).toEqual([]);
     expect(await scene.status(ids[2] as string)).toBe("running");
-    const renewal = await scene.store.renew({
+    const renewal = await scene.store.leases.renew({
       holder: scene.holder,
       fences: [(held[0] as Held).fence],
     });
     expect([...(renewal.held[0]?.ids ?? [])].sort()).toEqual([ids[2], ids[4]]);
     expect(await scene.settle(completed(held[2] as Held), completed(held[4] as Held))).toEqual([]);
-    expect(await scene.store.runs({ status: "running", limit: 10 })).toEqual([]);
+    expect(await scene.store.runs.list({ status: "running", limit: 10 })).toEqual([]);
   });
 
-  test("one exchange settles and claims, and never claims what it has just given back", async ({
+  test("one exchange settles and claims, and never claims a run that it has just handed back", async ({
     scene,
   }) => {
     const [first, second] = await scene.enqueued(2);
     const held = await scene.claimOne();
-    const { claims, stale } = await scene.store.exchange({
+    const { claims, stale } = await scene.store.claims.exchange({
       holder: scene.holder,
       token: crypto.randomUUID(),
       settlements: [completed(held)],
@@ -191,16 +191,14 @@ export function settleSuite(test: SceneTest): void {
       wantsSuspect: false,
       jobs: ["study"],
       queues: null,
-      chance: 0,
+      random: 0,
     });
     expect(stale).toEqual([]);
     expect(claims.flatMap(({ runs }) => idsOf(runs))).toEqual([second]);
     expect(await scene.status(first as string)).toBe("completed");
   });
 
-  test("of runs settled at once each keeps its own, also what only one of them has", async ({
-    scene,
-  }) => {
+  test("runs that are settled together each keep their own values", async ({ scene }) => {
     await scene.enqueued(4);
     const held = await scene.claim();
     scene.advance(1_000);
@@ -239,7 +237,7 @@ export function settleSuite(test: SceneTest): void {
       ["pending", 400],
       ["running", 0],
     ] as const) {
-      expect(await scene.store.runs({ status, limit: 1_000 })).toHaveLength(count);
+      expect(await scene.store.runs.list({ status, limit: 1_000 })).toHaveLength(count);
     }
   });
 
@@ -274,8 +272,8 @@ export function settleSuite(test: SceneTest): void {
     await scene.enqueued(3);
     const held = await scene.claim();
     const [first, second, third] = held as [Held, Held, Held];
-    await scene.store.cancel({ id: second.id, chance: 0 });
-    await scene.store.enforceCancels({ graceMs: 0, chance: 0 });
+    await scene.store.runs.cancel({ id: second.id, random: 0 });
+    await scene.store.leases.enforceCancels({ graceMs: 0, random: 0 });
     const { id, fence } = second;
     const settlements = held.map((each) => completed(each, JSON.stringify(each.id)));
     expect(await scene.settleWhole(...settlements)).toEqual([{ id, fence }]);
@@ -297,7 +295,7 @@ export function settleSuite(test: SceneTest): void {
   });
 
   for (const [name, settlement] of KINDS) {
-    test(`a repeated ${name}, its answer lost, is not stale and changes nothing more`, async ({
+    test(`a ${name} that is repeated after a lost response is not stale and changes nothing more`, async ({
       scene,
     }) => {
       await scene.enqueued(1);
@@ -309,7 +307,7 @@ export function settleSuite(test: SceneTest): void {
       expect(await scene.portrait(held.id)).toEqual(before);
       // Also when it has gone on since then.
       scene.advance(2_000);
-      await scene.store.promote({ limit: 1 });
+      await scene.store.work.promote({ limit: 1 });
       await scene.claim();
       expect(await scene.settle(settlement(held))).toEqual([]);
     });
@@ -321,7 +319,7 @@ export function settleSuite(test: SceneTest): void {
     expect(
       await scene.settle(completed(one), retried(two, 0), completed(one), retried(two, 0)),
     ).toEqual([]);
-    expect(await scene.store.attempts(one.id)).toHaveLength(1);
+    expect(await scene.store.runs.attempts(one.id)).toHaveLength(1);
     expect(await scene.claim()).toHaveLength(1);
   });
 
@@ -331,14 +329,12 @@ export function settleSuite(test: SceneTest): void {
     await scene.enqueued(1);
     const held = await scene.claimOne();
     await scene.settle(failed(held));
-    await scene.store.retry({ id: held.id });
+    await scene.store.runs.retry({ id: held.id });
     expect(await scene.settle(failed(held))).toEqual([]);
     expect(await scene.status(held.id)).toBe("pending");
   });
 
-  test("nobody can settle a run a second time in another way under the same fence", async ({
-    scene,
-  }) => {
+  test("a run cannot be settled in another way under the same fence", async ({ scene }) => {
     await scene.enqueued(1);
     const held = await scene.claimOne();
     await scene.settle(completed(held));
@@ -347,7 +343,7 @@ export function settleSuite(test: SceneTest): void {
       expect(await scene.settle(other)).toEqual([{ id: held.id, fence: held.fence }]);
     }
     expect(await scene.portrait(held.id)).toEqual(before);
-    expect(await scene.store.terminal([held.id, scene.id()])).toEqual([held.id]);
+    expect(await scene.store.runs.terminal([held.id, scene.id()])).toEqual([held.id]);
   });
 
   test("a run that failed does not complete under the same fence", async ({ scene }) => {

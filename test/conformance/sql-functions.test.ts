@@ -424,7 +424,7 @@ function dueTests(): void {
     await open("rollback");
   });
 
-  test("complete stores the result under the fence, once, and a repeat answers the same", async ({
+  test("complete stores the result once under the fence, and a repeat returns the same", async ({
     scene: { holdfast, sql, age },
   }) => {
     holdfast.job("refresh", {});
@@ -478,7 +478,7 @@ function dueTests(): void {
     expect((await holdfast.runs.get(old?.run_id as string))?.status).toBe("completed");
   });
 
-  test("a second complete with another result is HF005 and rolls the caller back; an equal one answers as before", async ({
+  test("a second complete with another result is HF005 and rolls the caller back; an equal one returns the same as before", async ({
     scene: { holdfast, sql, age },
   }) => {
     holdfast.job("refresh", {});
@@ -576,7 +576,7 @@ function dueTests(): void {
     expect(bad).toBeLessThanOrEqual(40 * MINUTE);
   });
 
-  test("a run that a poll made and nobody took is handed out; not from a paused queue", async ({
+  test("an unclaimed run that a poll made can be claimed, but not from a paused queue", async ({
     scene: { holdfast, sql, age },
   }) => {
     holdfast.job("refresh", {});
@@ -640,7 +640,7 @@ function dueTests(): void {
     expect(seen.filter(({ reason }) => reason === "on_time" || reason === "late")).toHaveLength(1);
   });
 
-  test("what SQL cannot evaluate is refused by an error that says so", async ({
+  test("a schedule that SQL cannot evaluate is refused with an error that says so", async ({
     scene: { holdfast, sql },
   }) => {
     holdfast.job("refresh", {});
@@ -672,7 +672,7 @@ function dueTests(): void {
       });
   });
 
-  test("intervals are evaluated as in code, whatever is due and whatever is live", async ({
+  test("intervals are evaluated as in code for any due ticks and live runs", async ({
     scene: { holdfast, sql },
   }) => {
     await holdfast.runs.list();
@@ -811,7 +811,7 @@ function anonymous(each: Case, plan: Plan): Plan {
 }
 
 function rightTests(): void {
-  test("nobody may call them until it is granted; then no other right is needed", async ({
+  test("only granted roles may call the functions, and they need no other right", async ({
     scene: { holdfast, schema, sql, session },
   }) => {
     holdfast.job("mail", {});
@@ -873,7 +873,7 @@ function rightTests(): void {
     }
   });
 
-  test("what runs with the owner's rights has a fixed search path; nothing of it is for the public", async ({
+  test("functions with the owner's rights have a fixed search path and no public grant", async ({
     scene: { holdfast, schema, sql },
   }) => {
     await holdfast.runs.list();
@@ -883,7 +883,7 @@ function rightTests(): void {
        from pg_proc p where p.pronamespace = $1::regnamespace`,
       [`"${schema}"`],
     );
-    // What a caller could send by itself just as well runs with the caller's rights alone.
+    // A function whose statements the caller could send itself runs with the caller's rights alone.
     const forAll = functions.filter((each) => each.is_public);
     expect(forAll).toEqual([
       {

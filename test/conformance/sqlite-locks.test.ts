@@ -1,11 +1,10 @@
-// What is true of locks on SQLite alone: how many transactions they take, and the public views.
+// Tests locks on SQLite alone: the number of transactions, and the public views.
 
 import { DatabaseSync } from "@photostructure/sqlite";
 import { expect, test } from "vitest";
-import { leaseRows } from "../../src/locks/provider.js";
 import { systemClock } from "../../src/shared/adapters/clock.js";
 import { systemRandom } from "../../src/shared/adapters/random.js";
-import type { SqliteHandle } from "../../src/store/sqlite/connection.js";
+import type { SqliteHandle } from "../../src/store/sqlite/handle.js";
 import { SqliteStore } from "../../src/store/sqlite/store.js";
 
 async function opened() {
@@ -25,13 +24,13 @@ async function opened() {
   const store = new SqliteStore({
     source: { handle: handle as unknown as SqliteHandle },
     clock: systemClock,
-    chance: systemRandom,
+    random: systemRandom,
     synchronous: "FULL",
     migrate: "auto",
     mayCreate: true,
   });
   await store.open();
-  return { database, sent, locks: leaseRows(store), store };
+  return { database, sent, locks: store.locks, store };
 }
 
 const REQUEST = { name: "import", holder: "host:1:a", leaseMs: 60_000, waiting: null };

@@ -13,7 +13,7 @@ import { Holdfast } from "../../src/holdfast.js";
 import type { Job } from "../../src/runs/job.js";
 import { systemClock } from "../../src/shared/adapters/clock.js";
 import { ConfigurationError, KeyConflictError } from "../../src/shared/errors.js";
-import type { SqliteHandle } from "../../src/store/sqlite/connection.js";
+import type { SqliteHandle } from "../../src/store/sqlite/handle.js";
 
 type Scene = {
   readonly holdfast: Holdfast;
@@ -23,7 +23,7 @@ type Scene = {
   orders(): unknown[];
 };
 
-/** Whose handle Holdfast works through. */
+/** The owner of the handle that Holdfast uses. */
 const KINDS = ["the handle that was given", "another handle on the same file"] as const;
 
 const test = base.extend<{ file: string }>({
@@ -98,7 +98,7 @@ describe.each(KINDS)("a transaction on %s", (kind) => {
     });
   });
 
-  test("a key answers with its run, or with a conflict that leaves the transaction usable", async ({
+  test("a key returns its run, or a conflict that leaves the transaction usable", async ({
     file,
   }) => {
     await inScene({ file, kind }, async ({ holdfast, mail, theirs, orders }) => {

@@ -1,4 +1,4 @@
-// What is true of SQLite alone: what becomes of a handle that belongs to the surrounding application.
+// Tests SQLite alone: a handle that belongs to the surrounding application.
 
 import { copyFileSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -8,7 +8,7 @@ import { test as base, describe, expect } from "vitest";
 import { Holdfast } from "../../src/holdfast.js";
 import { systemClock } from "../../src/shared/adapters/clock.js";
 import { StoreUnavailableError } from "../../src/shared/errors.js";
-import type { SqliteHandle } from "../../src/store/sqlite/connection.js";
+import type { SqliteHandle } from "../../src/store/sqlite/handle.js";
 
 const test = base.extend<{ file: string }>({
   file: async ({ task: _ }, use) => {
@@ -19,7 +19,7 @@ const test = base.extend<{ file: string }>({
 });
 
 describe("SQLite alone", () => {
-  test("a given handle waits for locks as its owner told it to, before and after our statements", async ({
+  test("a given handle keeps its owner's lock timeout before and after our statements", async ({
     file,
   }) => {
     const theirs = new DatabaseSync(file, { timeout: 1_234 });

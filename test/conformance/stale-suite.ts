@@ -2,7 +2,7 @@
 // the holder is told. Every write of a holder, against every way of losing a fence.
 
 import { expect } from "vitest";
-import type { Settlement } from "../../src/store/store.js";
+import type { Settlement } from "../../src/store/claims.js";
 import {
   cancelled,
   completed,
@@ -69,7 +69,7 @@ const LOSSES: readonly Loss[] = [
     lose: async (scene) => {
       await scene.enqueued(1, { policy: policyWith({ onLost: "fail" }) });
       const held = await scene.claimOne();
-      await scene.store.markStarted([held]);
+      await scene.store.leases.markStarted([held]);
       await scene.loseAll();
       return held;
     },
@@ -88,9 +88,9 @@ const LOSSES: readonly Loss[] = [
     lose: async (scene) => {
       await scene.enqueued(1);
       const held = await scene.claimOne();
-      await scene.store.cancel({ id: held.id, chance: 0 });
+      await scene.store.runs.cancel({ id: held.id, random: 0 });
       scene.advance(1);
-      await scene.store.enforceCancels({ graceMs: 0, chance: 0 });
+      await scene.store.leases.enforceCancels({ graceMs: 0, random: 0 });
       return held;
     },
   },
@@ -99,7 +99,7 @@ const LOSSES: readonly Loss[] = [
     lose: async (scene) => {
       await scene.enqueued(1);
       const held = await scene.claimOne();
-      await scene.store.cancel({ id: held.id, chance: 0 });
+      await scene.store.runs.cancel({ id: held.id, random: 0 });
       await scene.loseAll();
       return held;
     },
@@ -147,8 +147,11 @@ export function staleSuite(test: SceneTest): void {
         { id: lost.id, fence: lost.fence },
       ]);
       expect(await scene.portrait(lost.id)).toEqual(before);
-      expect(await scene.store.markStarted([lost])).toEqual([]);
-      const renewal = await scene.store.renew({ holder: scene.holder, fences: [lost.fence] });
+      expect(await scene.store.leases.markStarted([lost])).toEqual([]);
+      const renewal = await scene.store.leases.renew({
+        holder: scene.holder,
+        fences: [lost.fence],
+      });
       const renewed = renewal.held.flatMap(({ ids }) => ids);
       expect(renewed).not.toContain(lost.id);
       expect(renewal.unknown).toEqual([]);
@@ -169,14 +172,14 @@ export function staleSuite(test: SceneTest): void {
     expect(await scene.status(lost.id)).toBe("pending");
   });
 
-  test("an expired lease that nobody took is still a lease: its settlement counts", async ({
+  test("a settlement under an expired lease that nobody reclaimed still counts", async ({
     scene,
   }) => {
     await scene.enqueued(1);
     const held = await scene.claimOne();
     scene.advance(LEASE_MS * 10);
     expect(await scene.settle(completed(held))).toEqual([]);
-    expect(await scene.store.reclaim({ limit: 10, chance: 0 })).toEqual([]);
+    expect(await scene.store.leases.reclaim({ limit: 10, random: 0 })).toEqual([]);
     expect(await scene.status(held.id)).toBe("completed");
   });
 
@@ -184,8 +187,8 @@ export function staleSuite(test: SceneTest): void {
     await scene.enqueued(1);
     const held = await scene.claimOne();
     await scene.settle(failed(held));
-    await scene.store.remove({ id: held.id });
+    await scene.store.runs.remove({ id: held.id });
     expect(await scene.settle(failed(held))).toEqual([{ id: held.id, fence: held.fence }]);
-    expect(await scene.store.run(held.id)).toBeNull();
+    expect(await scene.store.runs.get(held.id)).toBeNull();
   });
 }

@@ -7,7 +7,7 @@ import { describeStore, HOLDING } from "./store-suite.js";
 describe.skipIf(POSTGRES_URL === undefined)("with a server", () => {
   describeStore("PostgreSQL", () => postgresPlace(), {
     isShared: true,
-    histories: 100,
+    histories: 0,
     nouns: HOLDING,
   });
 });

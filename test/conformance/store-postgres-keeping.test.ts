@@ -7,7 +7,7 @@ import { describeStore, KEEPING } from "./store-suite.js";
 describe.skipIf(POSTGRES_URL === undefined)("with a server", () => {
   describeStore("PostgreSQL", () => postgresPlace(), {
     isShared: true,
-    histories: 100,
+    histories: 20,
     nouns: KEEPING,
   });
 });

@@ -3,5 +3,5 @@
 import { filePlace, memoryPlace } from "./places.js";
 import { describeStore } from "./store-suite.js";
 
-describeStore("SQLite in memory", memoryPlace, { isShared: false, histories: 150 });
-describeStore("SQLite on a file", filePlace, { isShared: true, histories: 50 });
+describeStore("SQLite in memory", memoryPlace, { isShared: false, histories: 30 });
+describeStore("SQLite on a file", filePlace, { isShared: true, histories: 15 });

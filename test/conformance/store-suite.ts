@@ -17,12 +17,12 @@ import { concurrencySuite } from "./concurrency-suite.js";
 import { duplicateSuite } from "./duplicate-suite.js";
 import { enqueueSuite } from "./enqueue-suite.js";
 import { figuresSuite } from "./figures-suite.js";
-import { flowMeetsSuite } from "./flow-meets-suite.js";
-import { flowRaceSuite } from "./flow-race-suite.js";
-import { flowSuite } from "./flow-suite.js";
 import { instanceSuite } from "./instance-suite.js";
 import { itemSuite } from "./item-suite.js";
 import { keySuite } from "./key-suite.js";
+import { limitMeetsSuite } from "./limit-meets-suite.js";
+import { limitRaceSuite } from "./limit-race-suite.js";
+import { limitSuite } from "./limit-suite.js";
 import { listSuite } from "./list-suite.js";
 import { lockSuite } from "./lock-suite.js";
 import { logSuite } from "./log-suite.js";
@@ -59,6 +59,8 @@ export type StoreSuiteOptions = {
   readonly isShared: boolean;
   /** How many random histories are compared with the model. */
   readonly histories: number;
+  /** Other histories than those of the usual seed. */
+  readonly seed?: number;
   /** Part of the suite, for engines whose fresh databases take time. */
   readonly nouns?: readonly Noun[];
 };
@@ -91,9 +93,9 @@ const NOUNS = {
   texts: textSuite,
   locks: lockSuite,
   "random histories": modelSuite,
-  "limits of concurrency": flowSuite,
+  "limits of concurrency": limitSuite,
   "limits of rate": rateSuite,
-  "limits where runs come and end in other ways": flowMeetsSuite,
+  "limits where runs come and end in other ways": limitMeetsSuite,
   queues: queueSuite,
   "the pause of everything": pauseSuite,
   "the audit trail": auditSuite,
@@ -101,7 +103,7 @@ const NOUNS = {
   "several stores at once": concurrencySuite,
   batches: batchSuite,
   "batches in several stores at once": batchRaceSuite,
-  "limits in several stores at once": flowRaceSuite,
+  "limits in several stores at once": limitRaceSuite,
   "schedules made and edited": scheduleEditSuite,
   "changes of schedules": scheduleWriteSuite,
   "reports of monitors": monitorSuite,
@@ -117,14 +119,14 @@ const NOUNS = {
 } satisfies Record<string, (test: SceneTest, options: StoreSuiteOptions) => void>;
 
 export type Noun = keyof typeof NOUNS;
-/** What needs a place that several stores can share. */
+/** Suites that need a database that several stores can share. */
 const SHARED: readonly Noun[] = [
   "several stores at once",
   "batches in several stores at once",
   "limits in several stores at once",
   "schedules in several stores at once",
 ];
-/** What happens to a run while somebody holds it. */
+/** Suites about a run while a worker holds it. */
 export const HOLDING: readonly Noun[] = [
   "claim",
   "claims apart",

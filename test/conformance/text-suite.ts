@@ -62,7 +62,7 @@ export function textSuite(test: SceneTest): void {
     for (const [at, text] of texts.entries()) {
       expect((await scene.record(parts[0][at]?.id as string)).result).toBe(text);
       expect((await scene.record(parts[1][at]?.id as string)).error).toBe(text);
-      const [attempt] = await scene.store.attempts(parts[2][at]?.id as string);
+      const [attempt] = await scene.store.runs.attempts(parts[2][at]?.id as string);
       expect(attempt?.error).toBe(text);
     }
   });
@@ -79,7 +79,7 @@ export function textSuite(test: SceneTest): void {
     expect(record.result === result).toBe(true);
   });
 
-  test("odd names of jobs, queues, tags and keys are told apart and come back", async ({
+  test("odd names of jobs, queues, tags and keys stay distinct and are returned unchanged", async ({
     scene,
   }) => {
     const names = [
@@ -109,7 +109,7 @@ export function textSuite(test: SceneTest): void {
         tags: [name],
         key: name,
       });
-      expect(idsOf(await scene.store.runs({ tag: name, limit: 10 }))).toEqual([id]);
+      expect(idsOf(await scene.store.runs.list({ tag: name, limit: 10 }))).toEqual([id]);
       expect(idsOf(await scene.claim({ jobs: [name], queues: [name] }))).toEqual([id]);
     }
   });

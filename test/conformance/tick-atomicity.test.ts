@@ -4,7 +4,7 @@ import { test as base, describe, expect } from "vitest";
 import { oneTick } from "../../src/schedules/rules/tick.js";
 import { memoryPlace, POSTGRES_URL, postgresPlace } from "./places.js";
 import { type MakePlace, Scene } from "./scene.js";
-import { changeOf, firedProgress } from "./schedule-words.js";
+import { changeOf, firedProgress } from "./schedule-fixtures.js";
 
 describeTickAtomicity("SQLite in memory", memoryPlace);
 describe.skipIf(POSTGRES_URL === undefined)("with a server", () =>
@@ -21,7 +21,7 @@ function describeTickAtomicity(name: string, makePlace: MakePlace): void {
   });
 
   describe(`a tick on ${name}`, () => {
-    test("whose run is there already leaves nothing in the ledger, and the schedule as it was", async ({
+    test("whose run already exists leaves the ledger and the schedule unchanged", async ({
       scene,
     }) => {
       const [taken] = await scene.enqueued(1);

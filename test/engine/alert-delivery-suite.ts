@@ -1,12 +1,12 @@
-// What is told to whom: once, by whichever instance, again if it did not arrive; never while muted, and
-// never with a secret in it.
+// Tests the delivery of alerts: once, by any instance, again if it did not arrive; never while muted, and never with
+// a secret in it.
 
 import { expect } from "vitest";
 import type { AlertNotice } from "../../src/alerts/alert-view.js";
 import { verifyDispatch } from "../../src/remote/dispatch/signature.js";
 import { broken, RecordingNetwork, response } from "../support/recording-network.js";
-import { NOBODY, openKinds, type Watcher, watcher } from "./alert-words.js";
-import { MINUTE, SECOND, student } from "./schedule-words.js";
+import { NOBODY, openKinds, type Watcher, watcher } from "./alert-fixtures.js";
+import { MINUTE, SECOND, student } from "./schedule-fixtures.js";
 import { heard, type World, type WorldTest } from "./world.js";
 
 const SECRET = "0123456789abcdef-secret";
@@ -47,7 +47,7 @@ export function alertDeliverySuite(test: WorldTest): void {
     await world.clock.advance(10 * MINUTE);
     expect([...one.lines(), ...other.lines()]).toEqual(["opened broken s"]);
     const turns = [one, other].flatMap(({ faults }) =>
-      faults.calls.filter(({ verb }) => verb === "openAlerts"),
+      faults.calls.filter(({ verb }) => verb === "alerts.listOpen"),
     );
     expect(turns.length).toBeLessThanOrEqual(11);
     const alert = await onlyAlert(one);
@@ -120,7 +120,7 @@ export function alertDeliverySuite(test: WorldTest): void {
     const [body] = bodies(net);
     expect(net.sent[0]).toMatchObject({ path: "/services/T0/B0/very-secret-path", method: "POST" });
     expect(body?.text).toMatch(
-      /^CRITICAL broken: schedule "&lt;!channel&gt; &amp; \*all\*": Cannot/,
+      /^CRITICAL broken: schedule "&lt;!channel&gt; &amp; \*all\*": Has been broken/,
     );
     expect(body).toMatchObject({
       blocks: [{ type: "section" }, { type: "section" }, { type: "context" }],
@@ -227,6 +227,38 @@ export function alertDeliverySuite(test: WorldTest): void {
     await expect(alerts.acknowledge("nonsense")).rejects.toMatchObject({ code: "ALERT_NOT_FOUND" });
   });
 
+  test("an alert is reached by six characters of the beginning or the end of its id; several that match are named", async ({
+    world,
+  }) => {
+    await trouble(world);
+    const page = await watcher(world);
+    await world.clock.advance(MINUTE + SECOND);
+    const { id } = await onlyAlert(page);
+    const { alerts } = page.holdfast;
+    for (const fragment of [id.slice(-6), id.slice(-14), id.slice(0, 30), id.toUpperCase()])
+      expect(await alerts.get(fragment)).toMatchObject({ id });
+    expect(await alerts.mute(id.slice(-8), "1h")).toMatchObject({ id });
+    expect(await alerts.acknowledge(id.slice(-8).toUpperCase())).toMatchObject({ id });
+    expect(await alerts.resolve(id.slice(-8))).toMatchObject({ id });
+    const { entries } = await page.holdfast.audit.list({ noun: "alert" });
+    expect(entries.map(({ verb, name }) => [verb, name])).toEqual([
+      ["resolve", id],
+      ["acknowledge", id],
+      ["mute", id],
+    ]);
+    expect(await alerts.get(id.slice(-5))).toBeNull();
+    expect(await alerts.get("00000000")).toBeNull();
+    await expect(alerts.resolve("00000000")).rejects.toMatchObject({ code: "ALERT_NOT_FOUND" });
+    await world.clock.advance(61 * MINUTE);
+    const { alerts: both } = await alerts.list({ state: "all" });
+    const candidates = both.map((each) => each.id);
+    expect(candidates).toHaveLength(2);
+    const several = { code: "ALERT_AMBIGUOUS", candidates, hasMore: false };
+    await expect(alerts.get(id.slice(0, 6))).rejects.toMatchObject(several);
+    await expect(alerts.resolve(id.slice(0, 6))).rejects.toMatchObject(several);
+    expect((await alerts.list()).alerts).toHaveLength(1);
+  });
+
   test("the heartbeat goes out each minute while the database answers, from one instance", async ({
     world,
   }) => {
@@ -272,7 +304,7 @@ export function alertDeliverySuite(test: WorldTest): void {
     );
     expect((await page.holdfast.alerts.list({ state: "all" })).alerts).toEqual([]);
     const bare = world.member();
-    await expect(bare.holdfast.alerts.test()).rejects.toThrow(/nowhere to send/);
+    await expect(bare.holdfast.alerts.test()).rejects.toThrow(/has no destination/);
   });
 
   test("resolved alerts are removed after the retention, open ones never", async ({ world }) => {
@@ -282,7 +314,7 @@ export function alertDeliverySuite(test: WorldTest): void {
     await mend();
     await world.clock.advance(2 * MINUTE);
     const store = await world.store();
-    const prune = () => store.prune({ keepMs: MINUTE, keepTicksMs: 1e10, limit: 100 });
+    const prune = () => store.retention.prune({ keepMs: MINUTE, keepTicksMs: 1e10, limit: 100 });
     await world.clock.advance(2 * MINUTE);
     await prune();
     expect((await page.holdfast.alerts.list({ state: "all" })).alerts).toEqual([]);
@@ -301,10 +333,16 @@ export function alertDeliverySuite(test: WorldTest): void {
     await world.clock.advance(10 * SECOND);
     const second = await watcher(world, { start: NOBODY });
     await world.clock.advance(10 * MINUTE);
-    const verbs = ["takeAlertTurn", "sightOfSchedules", "sightOfRest", "openAlerts", "writeAlerts"];
+    const verbs = [
+      "alerts.takeTurn",
+      "alerts.observeSchedules",
+      "alerts.observeRest",
+      "alerts.listOpen",
+      "alerts.write",
+    ];
     const count = (verb: string) => second.faults.calls.filter((call) => call.verb === verb).length;
-    expect(count("takeAlertTurn")).toBeLessThanOrEqual(10);
+    expect(count("alerts.takeTurn")).toBeLessThanOrEqual(10);
     expect(verbs.slice(1).map(count)).toEqual([0, 0, 0, 0]);
-    expect(first.faults.calls.filter(({ verb }) => verb === "openAlerts").length).toBe(10);
+    expect(first.faults.calls.filter(({ verb }) => verb === "alerts.listOpen").length).toBe(10);
   });
 }

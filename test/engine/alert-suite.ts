@@ -3,8 +3,8 @@
 
 import { expect } from "vitest";
 import { createHandler } from "../../src/http/handler.js";
-import { openKinds, watcher } from "./alert-words.js";
-import { at, HOUR, MINUTE, NOON, SECOND, student } from "./schedule-words.js";
+import { openKinds, watcher } from "./alert-fixtures.js";
+import { at, HOUR, MINUTE, NOON, SECOND, student } from "./schedule-fixtures.js";
 import { Door, heard, type WorldTest } from "./world.js";
 
 const FAST = { poll: "10s" } as const;
@@ -28,10 +28,10 @@ export function alertSuite(test: WorldTest): void {
     expect(page.lines()).toEqual([]);
     await world.clock.advance(2 * MINUTE);
     expect(page.lines()).toEqual(["opened silent s"]);
-    const [alert] = page.told;
+    const [alert] = page.notices;
     expect(alert).toMatchObject({ severity: "critical", subject: { type: "schedule", name: "s" } });
     expect(alert?.message).toMatch(
-      /tick of 2026-01-15T12:20:00\.000Z, 5 min.* after its time; an instance with the scheduler on last looked 1\d min/,
+      /tick of 2026-01-15T12:20:00\.000Z is not recorded 5 min.* after its time; an instance with the scheduler on last polled 1\d min/,
     );
     expect(heard(page, "alert.opened")).toHaveLength(1);
     scheduler.clock.resume();
@@ -69,13 +69,16 @@ export function alertSuite(test: WorldTest): void {
     await one.holdfast.start();
     await one.holdfast.schedules.upsert("s", { job: "study", cron: "*/5 * * * *" });
     const page = await watcher(world);
-    await world.execute(`update {schedule} set next_at = ${NOON + HOUR}`);
-    await world.clock.advance(12 * MINUTE);
+    // Put off again and again: the hourly look would bring it back.
+    for (let half = 0; half < 24; half += 1) {
+      await world.execute(`update {schedule} set next_at = ${NOON + HOUR}`);
+      await world.clock.advance(MINUTE / 2);
+    }
     expect(page.lines()).toEqual([]);
     await world.execute(`update {schedule} set next_at = ${NOON + 5 * MINUTE}`);
     await world.clock.advance(2 * MINUTE);
     expect(page.lines()).toEqual(["opened stuck s"]);
-    expect(page.told[0]?.message).toMatch(/Stood still .* was set going again/);
+    expect(page.notices[0]?.message).toMatch(/Was stuck .* and was reset/);
     await world.clock.advance(10 * MINUTE);
     expect(page.lines()).toEqual(["opened stuck s", "resolved stuck s"]);
   });
@@ -90,7 +93,7 @@ export function alertSuite(test: WorldTest): void {
     const page = await watcher(world);
     await world.clock.advance(2 * MINUTE);
     expect(page.lines()).toEqual(["opened broken s"]);
-    expect(page.told[0]?.message).toMatch(/^Cannot be evaluated since 2026-01-15T12:01/);
+    expect(page.notices[0]?.message).toMatch(/^Has been broken since 2026-01-15T12:01/);
     await one.holdfast.schedules.upsert("s", { job: "study", cron: "* * * * *" });
     await world.clock.advance(2 * MINUTE);
     expect(page.lines()).toEqual(["opened broken s", "resolved broken s"]);
@@ -113,7 +116,7 @@ export function alertSuite(test: WorldTest): void {
     expect(page.lines()).toEqual([]);
     await world.clock.advance(2 * MINUTE + 10 * SECOND);
     expect(page.lines()).toEqual(["opened stale study"]);
-    expect(page.told[0]?.message).toContain(
+    expect(page.notices[0]?.message).toContain(
       `${id} held by ${one.holdfast.instanceId}, silent for 1`,
     );
     await world.clock.advance(20 * MINUTE);
@@ -139,7 +142,7 @@ export function alertSuite(test: WorldTest): void {
     await one.study.enqueue({});
     await world.clock.advance(2 * MINUTE);
     expect(page.lines()).toEqual(["opened failureRate study"]);
-    expect(page.told[0]?.message).toBe("1 of 1 run failed within 1 d: 100 %, above 20 %.");
+    expect(page.notices[0]?.message).toBe("1 of 1 run failed within 1 d: 100 %, above 20 %.");
     isBad = false;
     await one.study.enqueueMany([1, 2, 3]);
     await world.clock.advance(2 * MINUTE);
@@ -161,7 +164,7 @@ export function alertSuite(test: WorldTest): void {
     await one.study.enqueue({});
     await world.clock.advance(2 * MINUTE);
     expect(page.lines()).toEqual(["opened failureRate study"]);
-    expect(page.told[0]?.message).toBe("5 of 5 runs failed within 1 d: 100 %, above 20 %.");
+    expect(page.notices[0]?.message).toBe("5 of 5 runs failed within 1 d: 100 %, above 20 %.");
   });
 
   test("failureRate: a schedule with alerts: false takes its runs out of the rate of its job", async ({
@@ -192,7 +195,7 @@ export function alertSuite(test: WorldTest): void {
       ...{ job: "study", cron: "* * * * *", input: "bad", alerts: false },
     });
     await world.clock.advance(20 * MINUTE);
-    const seen = await (await world.store()).sightOfApart({
+    const seen = await (await world.store()).alerts.observeApart({
       ...{ schedules: ["bad"], overMs: HOUR, limit: 10 },
     });
     expect(seen.reduce((sum, { ticks }) => sum + ticks, 0)).toBe(10);
@@ -212,7 +215,7 @@ export function alertSuite(test: WorldTest): void {
     const page = await watcher(world, { alerts: { running: { above: 5 } } });
     await world.clock.advance(2 * MINUTE);
     expect(page.lines()).toEqual(["opened running runs"]);
-    expect(page.told[0]?.message).toBe("6 runs at the same time; more than 5 should not be.");
+    expect(page.notices[0]?.message).toBe("6 runs at the same time; the limit is 5.");
     door.open();
     await world.clock.advance(2 * MINUTE);
     expect(page.lines()).toEqual(["opened running runs", "resolved running runs"]);
@@ -236,7 +239,9 @@ export function alertSuite(test: WorldTest): void {
     expect(page.lines()).toEqual([]);
     await world.clock.advance(3 * MINUTE);
     expect(page.lines()).toEqual(["opened slow study"]);
-    expect(page.told[0]?.message).toMatch(/^1 run takes longer than expected: .*, 1 item done\.$/);
+    expect(page.notices[0]?.message).toMatch(
+      /^1 run takes longer than expected: .*, 1 item done\.$/,
+    );
     doors[1]?.open();
     await world.clock.advance(2 * MINUTE);
     expect(page.lines()).toEqual(["opened slow study", "resolved slow study"]);
@@ -253,7 +258,7 @@ export function alertSuite(test: WorldTest): void {
     expect(page.lines()).toEqual([]);
     await world.clock.advance(2 * MINUTE);
     expect(page.lines()).toEqual(["opened noWorker study"]);
-    expect(page.told[0]?.message).toMatch(
+    expect(page.notices[0]?.message).toMatch(
       /^1 run in queue "default" wait for a worker, the oldest for 5 min/,
     );
     const one = student(world, { options: QUIET });
@@ -292,8 +297,8 @@ export function alertSuite(test: WorldTest): void {
     expect(page.lines()).toEqual([]);
     await world.clock.advance(2 * MINUTE);
     expect(page.lines()).toEqual(["opened consecutiveFailures s"]);
-    expect(page.told[0]?.message).toContain("the market is closed");
-    expect(page.told[0]?.message).toMatch(/^[34] runs failed in a row/);
+    expect(page.notices[0]?.message).toContain("the market is closed");
+    expect(page.notices[0]?.message).toMatch(/^[34] runs failed in a row/);
     await world.clock.advance(3 * MINUTE);
     const paused = await one.holdfast.schedules.get("s");
     expect(paused).toMatchObject({ status: "paused", pausedBy: "alerts" });
@@ -324,7 +329,7 @@ export function alertSuite(test: WorldTest): void {
     await world.clock.advance(11 * MINUTE + SECOND);
     const few = await watcher(world, { alerts });
     await world.clock.advance(2 * MINUTE);
-    expect(few.told[0]?.message).toMatch(/^1[123] runs failed in a row, the last one/);
+    expect(few.notices[0]?.message).toMatch(/^1[123] runs failed in a row, the last one/);
     await world.clock.advance(30 * MINUTE);
     const [alert] = (await few.holdfast.alerts.list()).alerts;
     expect(alert?.message).toMatch(/^At least 25 runs failed in a row, the last one/);
@@ -345,7 +350,7 @@ export function alertSuite(test: WorldTest): void {
     expect(page.lines()).toEqual([]);
     await world.clock.advance(2 * MINUTE);
     expect(page.lines()).toEqual(["opened skipped s"]);
-    expect(page.told[0]).toMatchObject({
+    expect(page.notices[0]).toMatchObject({
       severity: "warning",
       message: expect.stringMatching(
         /^[34] ticks in a row were skipped, the last one that of 2026-01-15T12:0[45]:00\.000Z: the run of an earlier tick still waits for a worker\.$/,
@@ -367,8 +372,8 @@ export function alertSuite(test: WorldTest): void {
     await world.clock.advance(3 * MINUTE);
     const { instanceId } = wrong.holdfast;
     expect(wrong.lines()).toEqual([`opened clockSkew ${instanceId}`]);
-    expect(wrong.told[0]?.message).toBe(
-      "Its clock is 20 s ahead of the database's; more than 5 s is too much.",
+    expect(wrong.notices[0]?.message).toBe(
+      "Its clock is 20 s ahead of the database's; the limit is 5 s.",
     );
     const page = await watcher(world, { skewMs: -SECOND });
     await world.clock.until(wrong.holdfast.stop());
@@ -393,9 +398,9 @@ export function alertSuite(test: WorldTest): void {
     world.databaseAheadMs = 0;
     await world.clock.advance(2 * MINUTE);
     expect(page.lines()).toContain("opened clockSkew clock");
-    const told = page.told.find(({ subject }) => subject.name === "clock");
-    expect(told?.message).toMatch(
-      /^The database's clock went back by 5\d min.* or more: ticks up to 2026-01-15T13:0[12]:00\.000Z are recorded, and no schedule fires before\.$/,
+    const notice = page.notices.find(({ subject }) => subject.name === "clock");
+    expect(notice?.message).toMatch(
+      /^The database's clock went back by 5\d min.* or more: ticks up to 2026-01-15T13:0[12]:00\.000Z are already recorded, so no schedule fires before then\.$/,
     );
     expect(await clocks()).toMatchObject({
       ok: false,
@@ -519,7 +524,7 @@ export function alertSuite(test: WorldTest): void {
     const page = await watcher(world);
     await world.clock.advance(10 * MINUTE);
     expect(page.lines()).toEqual(["opened silent many schedules"]);
-    expect(page.told[0]?.message).toMatch(
+    expect(page.notices[0]?.message).toMatch(
       /^30 subjects at once \(silent\): s0; s1; s2; s3; s4; and 25 more/,
     );
   });
@@ -530,9 +535,9 @@ export function alertSuite(test: WorldTest): void {
     const off = student(world, { options: QUIET });
     await off.holdfast.start();
     await world.clock.advance(5 * MINUTE);
-    expect(off.faults.calls.some(({ verb }) => verb === "takeAlertTurn")).toBe(false);
+    expect(off.faults.calls.some(({ verb }) => verb === "alerts.takeTurn")).toBe(false);
     const page = await watcher(world);
-    page.faults.fail("sightOfSchedules", "before", { times: 2 });
+    page.faults.fail("alerts.observeSchedules", "before", { times: 2 });
     await off.holdfast.schedules.upsert("s", { job: "study", cron: "* * * * *" });
     off.clock.pause();
     await world.clock.advance(10 * MINUTE);

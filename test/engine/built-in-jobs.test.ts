@@ -192,8 +192,8 @@ test("every wrong value of both is named at once", () => {
     /shell\.commands\.c\.timeout: must be a duration/,
     /shell\.retri: is not known\. Did you mean "retry"\?/,
     /http\.origins\.d\.url: must be an origin/,
-    /http\.origins\.e: cannot be asked: ftp: is neither/,
-    /http\.origins\.f: cannot be asked: 127\.0\.0\.1 is .*allowPrivateNetwork: true would allow it/,
+    /http\.origins\.e: cannot be used: ftp: is neither/,
+    /http\.origins\.f: cannot be used: 127\.0\.0\.1 is .*allowPrivateNetwork: true would allow it/,
     /http\.origins\.g\.methods: must be a list/,
   ])
     expect(make).toThrow(part);

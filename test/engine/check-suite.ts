@@ -2,7 +2,7 @@
 // once, and says what to do about the rest. The damage is done on purpose, past every verb.
 
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { CHECKS } from "../../src/store/sql/checks.js";
+import { CHECKS } from "../../src/store/checks/check-statements.js";
 import { Door, type EnginePlace, type Member, World } from "./world.js";
 
 const NOBODY = "00000000-0000-7000-8000-000000000000";
@@ -10,7 +10,11 @@ const YES = "(1 = 1)";
 const NO = "(1 = 0)";
 
 /** The runs that plants need, by what they are. */
-type Facts = Readonly<Record<"waiting" | "ready" | "held" | "done" | "failed" | "fired", string>>;
+type Facts = Readonly<
+  Record<"waiting" | "ready" | "held" | "done" | "failed" | "fired" | Sleeper, string>
+>;
+/** Each is damaged once: a repair wakes it, and it goes on. */
+type Sleeper = "napping" | "dreaming" | "listening" | "hearing" | "calling" | "ringing";
 
 type Plant = {
   readonly check: string;
@@ -97,6 +101,13 @@ const PLANTS: readonly Plant[] = [
       engine === "sqlite"
         ? "update sqlite_sequence set seq = 1 where name = '{lock}'"
         : "select setval('{lock_fence}', 1)",
+  },
+  {
+    check: "fences come from their sequence",
+    how: "of steps",
+    sql: ({ done }) =>
+      `insert into {step} (run, no, name, kind, generation, fence, tries, started_at, ended_at)
+       values ('${done}', 1, 'a', 0, 0, 999999, 1, 0, 0)`,
   },
   {
     check: "attempts stay within their limit",
@@ -203,6 +214,62 @@ const PLANTS: readonly Plant[] = [
     sql: () => "update {batch} set unended = unended + 1 where unended > 0",
   },
   { check: "items are counted", sql: () => "update {item_count} set items = items + 1" },
+  {
+    check: "a run that sleeps has an open wait",
+    sql: ({ dreaming }) => `delete from {wait} where run = '${dreaming}'`,
+  },
+  {
+    check: "a run that sleeps wakes by its first deadline",
+    sql: ({ napping }) =>
+      `update {waiting} set wake_at = wake_at + 86400000 where id = '${napping}'`,
+  },
+  {
+    check: "no run sleeps through the end of a wait",
+    how: "a signal",
+    sql: ({ hearing }) =>
+      `insert into {signal} (name, key, value, at, is_new)
+       select 'approved', key, '1', since, ${NO} from {wait} where run = '${hearing}'`,
+  },
+  {
+    check: "no run sleeps through the end of a wait",
+    how: "a call",
+    sql: ({ calling }) =>
+      `update {wait} set ended_at = since, status = 1, value = '1' where run = '${calling}'`,
+  },
+  {
+    check: "no run sleeps through the end of a wait",
+    how: "a call whose end was not stored",
+    sql: ({ ringing, failed }) => `update {wait} set child = '${failed}' where run = '${ringing}'`,
+  },
+  {
+    check: "an open wait belongs to a live run",
+    how: "it has ended",
+    sql: ({ done }) =>
+      `insert into {wait} (run, name, kind, generation, fence, since, until) values ('${done}', 'sleep', 1, 0, 0, 0, 1)`,
+  },
+  {
+    check: "an open wait belongs to a live run",
+    how: "it is gone",
+    sql: () =>
+      `insert into {wait} (run, name, kind, generation, fence, since, until) values ('${NOBODY}', 'sleep', 1, 0, 0, 0, 1)`,
+  },
+  {
+    check: "an open wait has no end",
+    sql: ({ listening }) =>
+      `insert into {step} (run, no, name, kind, generation, fence, tries, started_at, ended_at, signal, key)
+       select run, 1, name, kind, generation, fence, 1, since, since, signal, key from {wait} where run = '${listening}'`,
+  },
+  {
+    check: "a call makes one run",
+    sql: ({ calling }) =>
+      `insert into {run} (id, created_at, due_at, lane, policy, version, priority, mode, parent, batch, input)
+       select '${NOBODY}', created_at, due_at, lane, policy, version, priority, mode, parent, batch, input
+       from {run} where parent = '${calling}';
+       insert into {outcome} (id, finished_at, lane, attempt, extra, status)
+       select '${NOBODY}', created_at, lane, 0, 0, 3 from {run} where id = '${NOBODY}'`,
+    undo: () =>
+      `delete from {run} where id = '${NOBODY}'; delete from {outcome} where id = '${NOBODY}'`,
+  },
   {
     check: "a lock that is held has not ended",
     sql: () =>
@@ -389,6 +456,9 @@ async function populated(
   const parent = holdfast.job("parent", {
     run: (_, ctx) => ctx.enqueueBatch([{ job: elsewhere, input: {} }], { then: plain }),
   });
+  const napping = holdfast.job("napping", { run: (_, ctx) => ctx.sleep("30d") });
+  const listening = holdfast.job("listening", { run: (_, ctx) => ctx.waitFor("approved") });
+  const calling = holdfast.job("calling", { run: (_, ctx) => ctx.call(elsewhere, {}) });
   holdfast.schedule("minutely", plain, { cron: "* * * * *" });
   holdfast.schedule("slow", slow, { every: "1m" });
   holdfast.schedule("queued", slow, { every: "1m", overlap: "queue" });
@@ -404,6 +474,14 @@ async function populated(
   const held = await slow.enqueue({});
   const waiting = await plain.enqueue({}, { delay: "30d" });
   const ready = await elsewhere.enqueue({});
+  const sleepers = {
+    napping: (await napping.enqueue({})).id,
+    dreaming: (await napping.enqueue({})).id,
+    listening: (await listening.enqueue({})).id,
+    hearing: (await listening.enqueue({})).id,
+    calling: (await calling.enqueue({})).id,
+    ringing: (await calling.enqueue({})).id,
+  };
   await limited.enqueueMany([{}, {}]);
   await world.ended((await parent.enqueue({})).id);
   for (let time = 0; time < 2; time += 1)
@@ -415,6 +493,7 @@ async function populated(
        select id from ${world.table("schedule")} where name = 'minutely') order by at desc limit 1`,
   );
   const facts = {
+    ...sleepers,
     waiting: waiting.id,
     ready: ready.id,
     held: held.id,

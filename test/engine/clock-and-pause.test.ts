@@ -3,7 +3,7 @@
 
 import { test as base, describe, expect } from "vitest";
 import { memoryPlace } from "./places.js";
-import { ledger, MINUTE, SECOND, stateOf, student } from "./schedule-words.js";
+import { ledger, MINUTE, SECOND, stateOf, student } from "./schedule-fixtures.js";
 import { expectEnded, World } from "./world.js";
 
 const test = base.extend<{ world: World }>({

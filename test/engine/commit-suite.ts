@@ -45,7 +45,7 @@ export function commitSuite(test: WorldTest): void {
     expect(await effects.all()).toEqual([id]);
     // The end of the run was told once, and nothing more is settled for it.
     await world.clock.advance(5_000);
-    expect(faults.of("exchange").flatMap(({ params }) => params.settlements)).toEqual([]);
+    expect(faults.of("claims.exchange").flatMap(({ params }) => params.settlements)).toEqual([]);
     expect((await holdfast.runs.attempts(id)).map(({ end }) => end)).toEqual(["completed"]);
   });
 
@@ -191,8 +191,8 @@ export function commitSuite(test: WorldTest): void {
       const { holdfast, study, effects, faults } = member;
       await holdfast.start();
       // Lost for good, as far as the caller can tell: what happened is for the database to say.
-      faults.fail("commit", fault, { error: new OutcomeUnknownError("commit") });
-      faults.fail("grantState", "before", { times: 3 });
+      faults.fail("commits.run", fault, { error: new OutcomeUnknownError("commits.run") });
+      faults.fail("leases.state", "before", { times: 3 });
       const { id } = await study.enqueue({});
       const attempt = fault === "after" ? 1 : 2;
       const run = await world.ended(id);
@@ -215,8 +215,8 @@ export function commitSuite(test: WorldTest): void {
       if (error) throw error;
     });
     await holdfast.start();
-    faults.fail("commit", "after");
-    faults.fail("grantState", "before", { times: 20 });
+    faults.fail("commits.run", "after");
+    faults.fail("leases.state", "before", { times: 20 });
     const { id } = await study.enqueue({});
     await world.ended(id);
     await world.clock.advance(60_000);
@@ -236,12 +236,12 @@ export function commitSuite(test: WorldTest): void {
     const { holdfast, study, effects, faults } = member;
     await holdfast.start();
     // Committed, and not heard of yet: the run is no longer in its lease.
-    faults.keepBack("commit");
+    faults.keepBack("commits.run");
     const { id } = await study.enqueue({});
     await world.reached(id, ({ status }) => status === "completed");
     await world.clock.advance(8_000);
-    expect(faults.of("renew").length).toBeGreaterThan(0);
-    faults.deliver("commit");
+    expect(faults.of("leases.renew").length).toBeGreaterThan(0);
+    faults.deliver("commits.run");
     await world.clock.advance(1_000);
     expect(heard(member, "run.lost")).toEqual([]);
     expect(heard(member, "run.completed")).toHaveLength(1);

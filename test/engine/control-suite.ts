@@ -2,8 +2,8 @@
 
 import { expect } from "vitest";
 import { ConfigurationError, InstanceNotFoundError } from "../../src/shared/errors.js";
-import { watcher } from "./alert-words.js";
-import { HOUR, MINUTE, SECOND, student } from "./schedule-words.js";
+import { watcher } from "./alert-fixtures.js";
+import { HOUR, MINUTE, SECOND, student } from "./schedule-fixtures.js";
 import { heard, type WorldTest } from "./world.js";
 
 const MINUTELY = { job: "study", cron: "* * * * *" } as const;
@@ -46,6 +46,33 @@ export function controlSuite(test: WorldTest): void {
     await holdfast.instances.wake("elsewhere");
     expect(await world.clock.until(holdfast.remote.claim(claim))).toHaveLength(1);
     await expect(holdfast.instances.quiet("nobody")).rejects.toThrow(InstanceNotFoundError);
+  });
+
+  test("an instance is reached by the parts of its id that lists show; candidates are named where several have them", async ({
+    world,
+  }) => {
+    const { holdfast } = student(world);
+    const names = ["web:4711:0199c1f2-aaaa", "web:4711:0199c1f2-bbbb", "web:47110:0199c1f3-cccc"];
+    for (const instance of names)
+      await world.clock.until(holdfast.remote.heartbeat({ instance, runs: [] }));
+    const quiet = async () => {
+      const { instances } = await holdfast.instances.list();
+      return instances.flatMap(({ id, quietAt }) => (quietAt === null ? [] : [id]));
+    };
+    for (const part of ["web:4711:aaaa", "web:4711:0199c1f2-a", "9c1f2-aaaa"]) {
+      await holdfast.instances.quiet(part);
+      expect(await quiet()).toEqual([names[0]]);
+      await holdfast.instances.wake(part);
+      expect(await quiet()).toEqual([]);
+    }
+    // The whole process id goes before ids that only begin with it.
+    const several = { code: "INSTANCE_AMBIGUOUS", candidates: names.slice(0, 2).reverse() };
+    await expect(holdfast.instances.quiet("web:4711")).rejects.toMatchObject(several);
+    await holdfast.instances.quiet("web:47110");
+    expect(await quiet()).toEqual([names[2]]);
+    await expect(holdfast.instances.quiet("-cccc")).rejects.toThrow(InstanceNotFoundError);
+    const { entries } = await holdfast.audit.list({ noun: "instance" });
+    expect(entries[0]).toMatchObject({ verb: "quiet", name: names[2] });
   });
 
   test("every change leaves an entry that says who, what and how; work itself leaves none", async ({
@@ -129,7 +156,7 @@ export function controlSuite(test: WorldTest): void {
     expect(told.slice(1)).toEqual([
       { text: "ada mute alert", change: "for 2 hours" },
       { text: "bob acknowledge alert", change: null },
-      { text: "ada cleanup everything", change: "1 taken back, 0 of them failed" },
+      { text: "ada cleanup everything", change: "1 reclaimed, 0 of them failed" },
       {
         text: `${holdfast.instanceId} recover everything`,
         change: "fences raised by 10000000000",

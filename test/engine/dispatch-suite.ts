@@ -3,8 +3,8 @@
 
 import { expect } from "vitest";
 import type { HoldfastOptions } from "../../src/instance/config.js";
-import { hosting } from "../../src/instance/server-internals.js";
-import type { DispatchAnswer, DispatchOrder } from "../../src/remote/dispatch/dispatcher.js";
+import { serverInternals } from "../../src/instance/server-internals.js";
+import type { DispatchOrder, DispatchResult } from "../../src/remote/dispatch/dispatcher.js";
 import { callbackToken } from "../../src/remote/dispatch/signature.js";
 import type { Sends } from "../../src/remote/dispatching.js";
 import { ConfigurationError } from "../../src/shared/errors.js";
@@ -25,15 +25,15 @@ const OPTIONS: HoldfastOptions = {
   },
   publicUrl: "https://jobs.example.com",
 };
-const DONE: DispatchAnswer = { kind: "completed", result: '"done elsewhere"' };
-const UNKNOWN: DispatchAnswer = { kind: "unknown", reason: "ECONNRESET" };
-const UNDELIVERED: DispatchAnswer = {
+const DONE: DispatchResult = { kind: "completed", result: '"done elsewhere"' };
+const UNKNOWN: DispatchResult = { kind: "unknown", reason: "ECONNRESET" };
+const UNDELIVERED: DispatchResult = {
   kind: "not_delivered",
   reason: "ECONNREFUSED",
   pauseMs: 20_000,
 };
 
-type Play = (order: DispatchOrder) => DispatchAnswer | Promise<DispatchAnswer>;
+type Play = (order: DispatchOrder) => DispatchResult | Promise<DispatchResult>;
 
 /** A target that answers as it is told, one play after the other; the last one stays. */
 class PlayedTarget implements Sends {
@@ -42,7 +42,7 @@ class PlayedTarget implements Sends {
   readonly #now: () => number;
   roomNow = Number.POSITIVE_INFINITY;
 
-  constructor(now: () => number, plays: readonly (Play | DispatchAnswer)[]) {
+  constructor(now: () => number, plays: readonly (Play | DispatchResult)[]) {
     this.#now = now;
     this.#plays = plays.map((play) => (typeof play === "function" ? play : () => play));
   }
@@ -51,7 +51,7 @@ class PlayedTarget implements Sends {
     return this.roomNow;
   }
 
-  async dispatch(order: DispatchOrder): Promise<DispatchAnswer> {
+  async dispatch(order: DispatchOrder): Promise<DispatchResult> {
     this.orders.push({ ...order, at: this.#now() });
     const play = this.#plays.length > 1 ? this.#plays.shift() : this.#plays[0];
     if (!play) throw new Error("Nobody said what to answer.");
@@ -65,7 +65,7 @@ const openUntilStopped: Play = async ({ signal }) => {
   return { kind: "unknown", reason: "stopped" };
 };
 
-function scene(world: World, ...plays: (Play | DispatchAnswer)[]) {
+function scene(world: World, ...plays: (Play | DispatchResult)[]) {
   const target = new PlayedTarget(() => world.now(), plays);
   const member = world.member(OPTIONS, { sends: target });
   return { target, member, holdfast: member.holdfast };
@@ -73,7 +73,7 @@ function scene(world: World, ...plays: (Play | DispatchAnswer)[]) {
 
 /** The number by which the database knows the instance. */
 async function holderOf(world: World, { holdfast }: Member): Promise<number> {
-  return (await world.store()).announce({
+  return (await world.store()).instances.announce({
     instanceId: holdfast.instanceId,
     app: null,
     release: null,
@@ -84,16 +84,16 @@ async function holderOf(world: World, { holdfast }: Member): Promise<number> {
   });
 }
 
-/** What the heartbeat of a worker elsewhere does. */
+/** Does what the heartbeat of a remote worker does. */
 async function beat(world: World, member: Member, fence: number): Promise<boolean> {
   const holder = await holderOf(world, member);
-  const { held } = await (await world.store()).renew({ holder, fences: [fence] });
+  const { held } = await (await world.store()).leases.renew({ holder, fences: [fence] });
   return held.length === 1;
 }
 
-/** What the callback of a worker elsewhere does when it is done; answers whether it came in time. */
+/** Completes the run as the callback of a remote worker does; returns whether it came in time. */
 async function complete(world: World, { run }: DispatchOrder): Promise<boolean> {
-  const { stale } = await (await world.store()).exchange({
+  const { stale } = await (await world.store()).claims.exchange({
     holder: 0,
     token: crypto.randomUUID(),
     settlements: [
@@ -114,7 +114,7 @@ async function complete(world: World, { run }: DispatchOrder): Promise<boolean> 
     wantsSuspect: false,
     jobs: [],
     queues: null,
-    chance: 0,
+    random: 0,
   });
   return stale.length === 0;
 }
@@ -147,7 +147,7 @@ export function dispatchSuite(test: WorldTest): void {
   });
 
   test("the lease is renewed for as long as the request is open", async ({ world }) => {
-    const door = new Door<DispatchAnswer>();
+    const door = new Door<DispatchResult>();
     const { target, holdfast } = scene(world, () => door.opened);
     const study = holdfast.job("study", { worker: "studies" });
     await holdfast.start();
@@ -217,7 +217,7 @@ export function dispatchSuite(test: WorldTest): void {
     expect(target.orders).toHaveLength(1);
     expect(heard(member, "run.unknown")).toMatchObject([{ run: id, reason: "ECONNRESET" }]);
     expectEnded(await world.ended(id), "completed", 2);
-    const attempts = await (await world.store()).attempts(id);
+    const attempts = await (await world.store()).runs.attempts(id);
     expect(attempts.map(({ end }) => end)).toEqual(["lost", "completed"]);
   });
 
@@ -388,14 +388,14 @@ export function dispatchSuite(test: WorldTest): void {
     const enqueued = await study.enqueueMany([1, 2, 3]);
     await world.clock.advance(60_000);
     expect(target.orders).toEqual([]);
-    expect(member.faults.calls.filter(({ verb }) => verb === "exchange")).toEqual([]);
+    expect(member.faults.calls.filter(({ verb }) => verb === "claims.exchange")).toEqual([]);
     for (const { id } of enqueued) expectEnded(await world.record(id), "pending", 0);
     target.roomNow = 1;
     for (const { id } of enqueued) expectEnded(await world.ended(id), "completed", 1);
   });
 
   test("hooks hear of a dispatched attempt as of any other, with the answer", async ({ world }) => {
-    const busy: DispatchAnswer = {
+    const busy: DispatchResult = {
       kind: "failed",
       error: { code: "HTTP_503", name: "DispatchError", message: "busy" },
       isPermanent: false,
@@ -537,16 +537,16 @@ export function dispatchSuite(test: WorldTest): void {
     holdfast.job("here", { run: () => 1 });
     const grant = { runId: "0199c1aa-0000-7000-8000-000000000001", fence: 41 };
     const token = callbackToken(grant, secret);
-    expect(holdfast[hosting].isCallbackToken({ ...grant, job: "study", token })).toBe(true);
-    expect(holdfast[hosting].isCallbackToken({ ...grant, fence: 42, job: "study", token })).toBe(
-      false,
-    );
+    expect(holdfast[serverInternals].isCallbackToken({ ...grant, job: "study", token })).toBe(true);
+    expect(
+      holdfast[serverInternals].isCallbackToken({ ...grant, fence: 42, job: "study", token }),
+    ).toBe(false);
     for (const job of ["mail", "here", "unheard-of", "__proto__"])
-      expect(holdfast[hosting].isCallbackToken({ ...grant, job, token })).toBe(false);
+      expect(holdfast[serverInternals].isCallbackToken({ ...grant, job, token })).toBe(false);
     const forged = callbackToken(grant, others);
-    expect(holdfast[hosting].isCallbackToken({ ...grant, job: "study", token: forged })).toBe(
-      false,
-    );
+    expect(
+      holdfast[serverInternals].isCallbackToken({ ...grant, job: "study", token: forged }),
+    ).toBe(false);
   });
 
   test("a job has a handler or a target that exists, and a start needs to be called back", async ({
@@ -565,13 +565,13 @@ export function dispatchSuite(test: WorldTest): void {
   test("what was sent and what came back is kept for each time, without secrets", async ({
     world,
   }) => {
-    const busy: DispatchAnswer = {
+    const busy: DispatchResult = {
       kind: "failed",
       error: { code: "HTTP_503", name: "DispatchError", message: "status 503: {...}" },
       isPermanent: false,
       reply: { status: 503, text: '{"why":"busy","token":"CANARY"}' },
     };
-    const refused: DispatchAnswer = {
+    const refused: DispatchResult = {
       kind: "failed",
       error: { code: "TARGET_REFUSED", name: "DispatchError", message: "leads astray" },
       isPermanent: false,
@@ -649,7 +649,7 @@ export function dispatchSuite(test: WorldTest): void {
     world,
   }) => {
     const { member, holdfast } = scene(world, DONE);
-    member.faults.fail("keepReply", "before", { times: 99 });
+    member.faults.fail("logs.keepReply", "before", { times: 99 });
     const study = holdfast.job("study", { worker: "studies" });
     await holdfast.start();
     const { id } = await study.enqueue({});
@@ -670,7 +670,7 @@ export function dispatchSuite(test: WorldTest): void {
     for (const [name, job] of Object.entries(jobs)) {
       member.faults.clear();
       await world.ended((await job.enqueue({})).id);
-      const claims = member.faults.of("exchange").filter(({ params }) => params.limit > 0);
+      const claims = member.faults.of("claims.exchange").filter(({ params }) => params.limit > 0);
       expect(new Set(claims.flatMap(({ params }) => params.jobs))).toEqual(new Set([name]));
     }
   });
@@ -685,7 +685,7 @@ export function dispatchSuite(test: WorldTest): void {
     member.faults.clear();
     await holdfast.queues.resume("default");
     await world.clock.advance(100);
-    expect(member.faults.of("poll").length).toBe(1);
-    expect(member.faults.of("exchange")).toEqual([]);
+    expect(member.faults.of("work.poll").length).toBe(1);
+    expect(member.faults.of("claims.exchange")).toEqual([]);
   });
 }

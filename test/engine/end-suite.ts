@@ -93,10 +93,10 @@ export function endSuite(test: WorldTest): void {
     await holdfast.start();
     await other.start();
     const startAt = world.clock.wallMs();
-    faults.keepBack("markStarted");
+    faults.keepBack("leases.markStarted");
     const { id } = await study.enqueue({});
     await world.clock.advance(3_000);
-    faults.deliver("markStarted");
+    faults.deliver("leases.markStarted");
     const run = await world.ended(id);
     expect(abortedAfterMs).toEqual([60_000]);
     expectEnded(run, "completed", 1);

@@ -3,7 +3,7 @@
 import { test as base, describe } from "vitest";
 import { alertDeliverySuite } from "./alert-delivery-suite.js";
 import { alertSuite } from "./alert-suite.js";
-import { aroundSuite } from "./around-suite.js";
+import { callSuite } from "./call-suite.js";
 import { commitSuite } from "./commit-suite.js";
 import { controlSuite } from "./control-suite.js";
 import { dispatchSuite } from "./dispatch-suite.js";
@@ -11,10 +11,11 @@ import { endSuite } from "./end-suite.js";
 import { explainSuite } from "./explain-suite.js";
 import { fanOutSuite } from "./fan-out-suite.js";
 import { faultSuite } from "./fault-suite.js";
-import { flowSuite } from "./flow-suite.js";
+import { hooksSuite } from "./hooks-suite.js";
 import { hostileSuite } from "./hostile-suite.js";
 import { itemSuite } from "./item-suite.js";
 import { leaseSuite } from "./lease-suite.js";
+import { limitSuite } from "./limit-suite.js";
 import { lockSuite } from "./lock-suite.js";
 import { logLinesSuite } from "./log-lines-suite.js";
 import { longRunSuite } from "./long-run-suite.js";
@@ -26,6 +27,7 @@ import { remoteEndSuite } from "./remote-end-suite.js";
 import { remoteSuite } from "./remote-suite.js";
 import { retrySuite } from "./retry-suite.js";
 import { rhythmSuite } from "./rhythm-suite.js";
+import { runIfDueSuite } from "./run-if-due-suite.js";
 import { runSuite } from "./run-suite.js";
 import { scheduleBackfillSuite } from "./schedule-backfill-suite.js";
 import { scheduleChangeSuite } from "./schedule-change-suite.js";
@@ -39,6 +41,8 @@ import { scheduleRangeSuite } from "./schedule-range-suite.js";
 import { scheduleRolesSuite } from "./schedule-roles-suite.js";
 import { scheduleTickSuite } from "./schedule-tick-suite.js";
 import { scheduleTriggerSuite } from "./schedule-trigger-suite.js";
+import { sleeperSuite } from "./sleeper-suite.js";
+import { stepSuite } from "./step-suite.js";
 import { stopSuite } from "./stop-suite.js";
 import { tracingSuite } from "./tracing-suite.js";
 import { type EnginePlace, World, type WorldTest } from "./world.js";
@@ -54,17 +58,17 @@ export function describeLife(name: string, makePlace: MakePlace): void {
     describe("an end", () => endSuite(test));
     describe("a run that makes runs", () => fanOutSuite(test));
     describe("a hostile value", () => hostileSuite(test));
-    describe("a limit", () => flowSuite(test));
+    describe("a limit", () => limitSuite(test));
     describe("an end elsewhere", () => remoteEndSuite(test));
     describe("a long run", () => longRunSuite(test));
-    describe("what surrounds a run", () => aroundSuite(test));
+    describe("what surrounds a run", () => hooksSuite(test));
     describe("what is counted", () => metricsSuite(test));
     describe("a trace", () => tracingSuite(test));
     describe("what is said", () => logLinesSuite(test));
   });
 }
 
-/** What a handler stores while it runs, and together with its end. */
+/** Suites about the writes of a handler while it runs, and together with its end. */
 export function describeWork(name: string, makePlace: MakePlace): void {
   const test = testIn(makePlace);
   describe(`work on ${name}`, () => {
@@ -73,7 +77,17 @@ export function describeWork(name: string, makePlace: MakePlace): void {
   });
 }
 
-/** What goes wrong around a run: silent holders, lost answers, an instance that stops. */
+/** Suites about steps and waits of a handler. */
+export function describeWaits(name: string, makePlace: MakePlace): void {
+  const test = testIn(makePlace);
+  describe(`waits on ${name}`, () => {
+    describe("a step", () => stepSuite(test));
+    describe("a call", () => callSuite(test));
+    describe("a sleeper", () => sleeperSuite(test));
+  });
+}
+
+/** Suites about faults around a run: silent holders, lost answers, an instance that stops. */
 export function describeTrouble(name: string, makePlace: MakePlace): void {
   const test = testIn(makePlace);
   describe(`trouble on ${name}`, () => {
@@ -86,7 +100,7 @@ export function describeTrouble(name: string, makePlace: MakePlace): void {
 /** Runs that are sent to a service elsewhere. */
 export function describeDispatch(name: string, makePlace: MakePlace): void {
   describe(`dispatch on ${name}`, () => dispatchSuite(testIn(makePlace)));
-  describe(`workers elsewhere on ${name}`, () => remoteSuite(testIn(makePlace)));
+  describe(`remote workers on ${name}`, () => remoteSuite(testIn(makePlace)));
 }
 
 /** When runs are made: on time, late, never twice. */
@@ -102,7 +116,7 @@ export function describeTicks(name: string, makePlace: MakePlace): void {
   });
 }
 
-/** What people and code do with schedules. */
+/** Suites about the changes that people and code make to schedules. */
 export function describeSchedules(name: string, makePlace: MakePlace): void {
   const test = testIn(makePlace);
   describe(`schedules on ${name}`, () => {
@@ -110,6 +124,7 @@ export function describeSchedules(name: string, makePlace: MakePlace): void {
     describe("a trigger", () => scheduleTriggerSuite(test));
     describe("a monitor", () => monitorSuite(test));
     describe("one bounded pass", () => passSuite(test));
+    describe("a schedule run if it is due", () => runIfDueSuite(test));
     describe("control", () => controlSuite(test));
     describe("the pause of everything", () => pauseSuite(test));
     describe("a backfill", () => scheduleBackfillSuite(test));
@@ -124,7 +139,7 @@ export function describePolicies(name: string, makePlace: MakePlace): void {
   describe(`policies on ${name}`, () => scheduleMissedSuite(testIn(makePlace)));
 }
 
-/** What takes hours of virtual time and is decided by the engine alone. */
+/** Suites that take hours of virtual time and that the engine alone decides. */
 export function describeRhythm(name: string, makePlace: MakePlace): void {
   describe(`the rhythm on ${name}`, () => rhythmSuite(testIn(makePlace)));
 }
@@ -139,7 +154,7 @@ export function describeLocks(name: string, makePlace: MakePlace): void {
   describe(`locks on ${name}`, () => lockSuite(testIn(makePlace)));
 }
 
-/** What somebody should hear of, and that they do. */
+/** Suites about alerts and their delivery. */
 export function describeAlerts(name: string, makePlace: MakePlace): void {
   const test = testIn(makePlace);
   describe(`alerts on ${name}`, () => {

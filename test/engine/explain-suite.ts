@@ -1,10 +1,10 @@
-// What `schedules.explain` says, word by word, about situations that the engine itself brought about:
-// every reason of the ledger, and every kind of instant that is no tick.
+// Tests the words of `schedules.explain` about situations that the engine itself brought about: every reason of the
+// ledger, and every kind of instant that is no tick.
 
 import { expect } from "vitest";
 import type { ScheduleOptions } from "../../src/index.js";
 import { ScheduleNotFoundError } from "../../src/shared/errors.js";
-import type { ScheduleChange, ScheduleEdit } from "../../src/store/schedule-store.js";
+import type { ScheduleChange, ScheduleEdit } from "../../src/store/schedules/changes.js";
 import { type Member, obedient, type World, type WorldTest } from "./world.js";
 
 const PARIS = "Europe/Paris";
@@ -60,7 +60,7 @@ export function explainSuite(test: WorldTest): void {
     await world.clock.advance(60 * MINUTE + 500);
     expect(await explained(holdfast, "2026-01-15T13:00:00Z")).toMatchInlineSnapshot(`
       "fired on_time
-      The tick of "nightly" at 2026-01-15 13:00 UTC was fired on time; its run waits to be tried again after attempt 1 of 3: connect ECONNREFUSED 10.0.0.7:5432.
+      The tick of "nightly" at 2026-01-15 13:00 UTC was fired on time; its run waits for a retry after attempt 1 of 3: connect ECONNREFUSED 10.0.0.7:5432.
       - Tick: 2026-01-15T13:00:00.000Z.
       - Definition: every hour: 1 interval after its beginning at 2026-01-15 12:00 UTC; version 1, created 2026-01-15 12:00 UTC by deploy.
       - Ledger: fired (on_time), recorded 2026-01-15 13:00 UTC, at once, by instance-1.
@@ -85,7 +85,7 @@ export function explainSuite(test: WorldTest): void {
     const { holdfast } = await nightly(world, { every: "1h" });
     await world.clock.advance(65 * MINUTE);
     const { runId } = await holdfast.schedules.explain("nightly", at("2026-01-15T13:00:00Z"));
-    await (await world.store()).remove({ id: runId as string });
+    await (await world.store()).runs.remove({ id: runId as string });
     expect(await explained(holdfast, "2026-01-15T13:00:00Z")).toMatchInlineSnapshot(`
       "fired on_time
       The tick of "nightly" at 2026-01-15 13:00 UTC was fired on time; its run is no longer kept.
@@ -108,30 +108,30 @@ export function explainSuite(test: WorldTest): void {
     await world.clock.advance(MINUTE);
     expect(await explained(holdfast, "2026-01-15T15:00:00Z")).toMatchInlineSnapshot(`
       "fired late
-      The tick of "nightly" at 2026-01-15 16:00 Europe/Paris was fired 5 min late, as the newest of those that nobody had fired in time; its run completed.
+      The tick of "nightly" at 2026-01-15 16:00 Europe/Paris was fired 5 min late, as the most recent missed tick; its run completed.
       - Tick: 2026-01-15T15:00:00.000Z, which is 2026-01-15 16:00 Europe/Paris, UTC+01:00.
       - Definition: every 10 minutes: 18 intervals after its beginning at 2026-01-15 13:00 Europe/Paris; version 1, created 2026-01-15 13:00 Europe/Paris by deploy.
       - Ledger: fired (late), recorded 2026-01-15 16:05 Europe/Paris, 5 min after the tick, by instance-1.
-      - Policy: missed "latest": of the ticks that nobody fired in time only the newest is fired late, and none if one is on time.
-      - Last poll: an instance with the scheduler on had polled last at 2026-01-15 13:00 Europe/Paris, 3 h before the tick; the next look was at 2026-01-15 16:05 Europe/Paris.
+      - Policy: missed "latest": after downtime, only the most recent missed tick is run, and none if a tick is on time.
+      - Last poll: an instance with the scheduler on polled at 2026-01-15 13:00 Europe/Paris, 3 h before the tick; the next poll was at 2026-01-15 16:05 Europe/Paris.
       - Run run-1: completed at attempt 1 of 3 at 2026-01-15 16:05 Europe/Paris after 0 ms, held by instance-1."
     `);
     expect(await explained(holdfast, "2026-01-15T13:20:00Z")).toMatchInlineSnapshot(`
       "missed nobody
-      The tick of "nightly" at 2026-01-15 14:20 Europe/Paris was missed, one of 17 ticks from 2026-01-15 13:10 Europe/Paris to 2026-01-15 15:50 Europe/Paris: no instance judged it until 2026-01-15 16:05 Europe/Paris, and it was not among those that are made up for.
+      The tick of "nightly" at 2026-01-15 14:20 Europe/Paris was missed, one of 17 ticks from 2026-01-15 13:10 Europe/Paris to 2026-01-15 15:50 Europe/Paris: no instance evaluated it until 2026-01-15 16:05 Europe/Paris, and the missed policy does not run it late.
       - Tick: 2026-01-15T13:20:00.000Z, which is 2026-01-15 14:20 Europe/Paris, UTC+01:00.
       - Definition: every 10 minutes: 8 intervals after its beginning at 2026-01-15 13:00 Europe/Paris; version 1, created 2026-01-15 13:00 Europe/Paris by deploy.
       - Ledger: missed (nobody), one row for 17 ticks from 2026-01-15 13:10 Europe/Paris to 2026-01-15 15:50 Europe/Paris, recorded 2026-01-15 16:05 Europe/Paris, 1 h 45 min after the tick, by instance-1.
-      - Policy: missed "latest": of the ticks that nobody fired in time only the newest is fired late, and none if one is on time.
-      - Last poll: an instance with the scheduler on had polled last at 2026-01-15 13:00 Europe/Paris, 1 h 20 min before the tick; the next look was at 2026-01-15 16:05 Europe/Paris."
+      - Policy: missed "latest": after downtime, only the most recent missed tick is run, and none if a tick is on time.
+      - Last poll: an instance with the scheduler on polled at 2026-01-15 13:00 Europe/Paris, 1 h 20 min before the tick; the next poll was at 2026-01-15 16:05 Europe/Paris."
     `);
     expect(await explained(holdfast, "2026-01-15T13:25:00Z")).toMatchInlineSnapshot(`
       "no_tick
-      2026-01-15 14:25 Europe/Paris is no tick of "nightly", which runs every 10 minutes.
+      2026-01-15 14:25 Europe/Paris is not a tick of "nightly", which runs every 10 minutes.
       - Instant: 2026-01-15T13:25:00.000Z, which is 2026-01-15 14:25 Europe/Paris, UTC+01:00.
       - Definition: every 10 minutes; version 1, created 2026-01-15 13:00 Europe/Paris by deploy.
-      - Before: The tick of "nightly" at 2026-01-15 14:20 Europe/Paris was missed, one of 17 ticks from 2026-01-15 13:10 Europe/Paris to 2026-01-15 15:50 Europe/Paris: no instance judged it until 2026-01-15 16:05 Europe/Paris, and it was not among those that are made up for.
-      - After: The tick of "nightly" at 2026-01-15 14:30 Europe/Paris was missed, one of 17 ticks from 2026-01-15 13:10 Europe/Paris to 2026-01-15 15:50 Europe/Paris: no instance judged it until 2026-01-15 16:05 Europe/Paris, and it was not among those that are made up for."
+      - Before: The tick of "nightly" at 2026-01-15 14:20 Europe/Paris was missed, one of 17 ticks from 2026-01-15 13:10 Europe/Paris to 2026-01-15 15:50 Europe/Paris: no instance evaluated it until 2026-01-15 16:05 Europe/Paris, and the missed policy does not run it late.
+      - After: The tick of "nightly" at 2026-01-15 14:30 Europe/Paris was missed, one of 17 ticks from 2026-01-15 13:10 Europe/Paris to 2026-01-15 15:50 Europe/Paris: no instance evaluated it until 2026-01-15 16:05 Europe/Paris, and the missed policy does not run it late."
     `);
   });
 
@@ -146,20 +146,20 @@ export function explainSuite(test: WorldTest): void {
     await world.clock.advance(MINUTE);
     expect(await explained(holdfast, "2026-01-15T13:00:00Z")).toMatchInlineSnapshot(`
       "fired catch_up
-      The tick of "nightly" at 2026-01-15 13:00 UTC was fired 5 min late, in its turn of those that nobody had fired in time; its run completed.
+      The tick of "nightly" at 2026-01-15 13:00 UTC was fired 5 min late, as one of the missed ticks that are run in order; its run completed.
       - Tick: 2026-01-15T13:00:00.000Z.
       - Definition: every 10 minutes: 6 intervals after its beginning at 2026-01-15 12:00 UTC; version 1, created 2026-01-15 12:00 UTC by deploy.
       - Ledger: fired (catch_up), recorded 2026-01-15 13:05 UTC, 5 min after the tick, by instance-1.
-      - Policy: missed "all": the newest 2 of the ticks that nobody fired in time are fired late, one after the other.
+      - Policy: missed "all": after downtime, the newest 2 missed ticks are run, one after the other.
       - Run run-1: completed at attempt 1 of 3 at 2026-01-15 13:05 UTC after 0 ms, held by instance-1."
     `);
     expect(await explained(holdfast, "2026-01-15T12:10:00Z")).toMatchInlineSnapshot(`
       "missed over_limit
-      The tick of "nightly" at 2026-01-15 12:10 UTC was missed, one of 4 ticks from 2026-01-15 12:10 UTC to 2026-01-15 12:40 UTC: no instance judged it in time, and only the newest 2 are made up for.
+      The tick of "nightly" at 2026-01-15 12:10 UTC was missed, one of 4 ticks from 2026-01-15 12:10 UTC to 2026-01-15 12:40 UTC: no instance evaluated it in time, and only the newest 2 missed ticks are run late.
       - Tick: 2026-01-15T12:10:00.000Z.
       - Definition: every 10 minutes: 1 interval after its beginning at 2026-01-15 12:00 UTC; version 1, created 2026-01-15 12:00 UTC by deploy.
       - Ledger: missed (over_limit), one row for 4 ticks from 2026-01-15 12:10 UTC to 2026-01-15 12:40 UTC, recorded 2026-01-15 13:05 UTC, 55 min after the tick, by instance-1.
-      - Policy: missed "all": the newest 2 of the ticks that nobody fired in time are fired late, one after the other."
+      - Policy: missed "all": after downtime, the newest 2 missed ticks are run, one after the other."
     `);
   });
 
@@ -171,11 +171,11 @@ export function explainSuite(test: WorldTest): void {
     await world.clock.advance(MINUTE);
     expect(await explained(holdfast, "2026-01-15T13:00:00Z")).toMatchInlineSnapshot(`
       "missed too_old
-      The tick of "nightly" at 2026-01-15 13:00 UTC was missed: no instance judged it until it was 50 min old, more than \`within\` of 20 minutes allows.
+      The tick of "nightly" at 2026-01-15 13:00 UTC was missed: no instance evaluated it until it was 50 min old, which exceeds \`within\` of 20 minutes.
       - Tick: 2026-01-15T13:00:00.000Z.
       - Definition: every hour: 1 interval after its beginning at 2026-01-15 12:00 UTC; version 1, created 2026-01-15 12:00 UTC by deploy.
       - Ledger: missed (too_old), recorded 2026-01-15 13:50 UTC, 50 min after the tick, by instance-1.
-      - Policy: missed "latest": of the ticks that nobody fired in time only the newest is fired late, if not older than 20 minutes, and none if one is on time."
+      - Policy: missed "latest": after downtime, only the most recent missed tick is run, if at most 20 minutes old, and none if a tick is on time."
     `);
   });
 
@@ -195,7 +195,7 @@ export function explainSuite(test: WorldTest): void {
       - Definition: every hour: 2 intervals after its beginning at 2026-01-15 12:00 UTC; version 1, created 2026-01-15 12:00 UTC by deploy.
       - Ledger: skipped (overlap), recorded 2026-01-15 14:00 UTC, at once, by instance-1.
       - Policy: overlap "skip": a tick that meets a live run of an earlier tick is skipped.
-      - In the way: run run-1 (scheduled, of the tick at 2026-01-15 13:00 UTC), live since 2026-01-15 13:00 UTC.
+      - Blocked by: run run-1 (scheduled, of the tick at 2026-01-15 13:00 UTC), live since 2026-01-15 13:00 UTC.
       - At the time: running at attempt 1 of 3, held since 2026-01-15 13:00 UTC by instance-1, whose lease lasts until 2026-01-15 14:01:20 UTC."
     `);
     await world.clock.advance(40 * MINUTE);
@@ -206,7 +206,7 @@ export function explainSuite(test: WorldTest): void {
       - Definition: every hour: 2 intervals after its beginning at 2026-01-15 12:00 UTC; version 1, created 2026-01-15 12:00 UTC by deploy.
       - Ledger: skipped (overlap), recorded 2026-01-15 14:00 UTC, at once, by instance-1.
       - Policy: overlap "skip": a tick that meets a live run of an earlier tick is skipped.
-      - In the way: run run-1 (scheduled, of the tick at 2026-01-15 13:00 UTC), live from 2026-01-15 13:00 UTC to 2026-01-15 14:30 UTC, when it completed.
+      - Blocked by: run run-1 (scheduled, of the tick at 2026-01-15 13:00 UTC), live from 2026-01-15 13:00 UTC to 2026-01-15 14:30 UTC, when it completed.
       - At the time: attempt 1 held by instance-1 from 2026-01-15 13:00 UTC to 2026-01-15 14:30 UTC."
     `);
   });
@@ -225,8 +225,8 @@ export function explainSuite(test: WorldTest): void {
       - Definition: every 10 minutes: 2 intervals after its beginning at 2026-01-15 12:00 UTC; version 1, created 2026-01-15 12:00 UTC by deploy.
       - Ledger: skipped (overlap), recorded 2026-01-15 12:20 UTC, at once, by instance-1.
       - Policy: overlap "skip": a tick that meets a live run of an earlier tick is skipped.
-      - In the way: run run-1 (scheduled, of the tick at 2026-01-15 12:10 UTC), live since 2026-01-15 12:10 UTC.
-      - At the time: between two attempts: attempt 1 failed at 2026-01-15 12:10 UTC, and it waited to be tried again.
+      - Blocked by: run run-1 (scheduled, of the tick at 2026-01-15 12:10 UTC), live since 2026-01-15 12:10 UTC.
+      - At the time: between two attempts: attempt 1 failed at 2026-01-15 12:10 UTC, and it waited for a retry.
       - Attempt 1 of run run-1: failed at 2026-01-15 12:10 UTC after 0 ms, held by instance-1: connect ECONNREFUSED 10.0.0.7:5432."
     `);
   });
@@ -240,12 +240,12 @@ export function explainSuite(test: WorldTest): void {
     await world.clock.advance(181 * MINUTE);
     expect(await explained(holdfast, "2026-01-15T15:00:00Z")).toMatchInlineSnapshot(`
       "skipped queue_full
-      The tick of "nightly" at 2026-01-15 15:00 UTC was skipped: run run-1 of the tick at 2026-01-15 14:00 UTC was waiting already.
+      The tick of "nightly" at 2026-01-15 15:00 UTC was skipped: run run-1 of the tick at 2026-01-15 14:00 UTC was already waiting.
       - Tick: 2026-01-15T15:00:00.000Z.
       - Definition: every hour: 3 intervals after its beginning at 2026-01-15 12:00 UTC; version 1, created 2026-01-15 12:00 UTC by deploy.
       - Ledger: skipped (queue_full), recorded 2026-01-15 15:00 UTC, at once, by instance-1.
       - Policy: overlap "queue": one run waits for the live one, and further ticks are skipped.
-      - In the way: run run-1 (scheduled, of the tick at 2026-01-15 14:00 UTC), live since 2026-01-15 14:00 UTC.
+      - Blocked by: run run-1 (scheduled, of the tick at 2026-01-15 14:00 UTC), live since 2026-01-15 14:00 UTC.
       - At the time: it had not begun yet.
       - Live now: run run-2 (scheduled, of the tick at 2026-01-15 13:00 UTC), running at attempt 1 of 3, held since 2026-01-15 13:00 UTC by instance-1, whose lease lasts until 2026-01-15 15:01:20 UTC."
     `);
@@ -305,7 +305,7 @@ export function explainSuite(test: WorldTest): void {
       - Tick: 2026-01-15T14:00:00.000Z.
       - Definition: "0 * * * *", at minute 0 of every hour, UTC; version 1, created 2026-01-15 12:00 UTC by deploy.
       - Ledger: skipped (after_failure), recorded 2026-01-15 14:00 UTC, at once, by instance-1.
-      - Policy: afterFailure 2 hours 30 minutes: so long after a failed run no tick is fired.
+      - Policy: afterFailure 2 hours 30 minutes: no tick is fired for that long after a failed run.
       - Held back by: run run-1 (scheduled, of the tick at 2026-01-15 13:00 UTC), failed at attempt 1 of 1 at 2026-01-15 13:00 UTC after 0 ms, held by instance-1: connect ECONNREFUSED 10.0.0.7:5432."
     `);
     expect(await explained(holdfast, "2026-01-15T15:00:00Z")).toMatchInlineSnapshot(`
@@ -313,7 +313,7 @@ export function explainSuite(test: WorldTest): void {
       The tick of "nightly" at 2026-01-15 15:00 UTC, in 59 min, will be skipped: run run-1 failed, and ticks are held back until 2026-01-15 15:30 UTC.
       - Tick: 2026-01-15T15:00:00.000Z.
       - Definition: "0 * * * *", at minute 0 of every hour, UTC; version 1, created 2026-01-15 12:00 UTC by deploy.
-      - Policy: afterFailure 2 hours 30 minutes: so long after a failed run no tick is fired.
+      - Policy: afterFailure 2 hours 30 minutes: no tick is fired for that long after a failed run.
       - Policy: overlap "skip": if a run of an earlier tick is still live then, this tick is skipped."
     `);
   });
@@ -327,15 +327,15 @@ export function explainSuite(test: WorldTest): void {
       The tick of "nightly" at 2026-01-15 12:20 UTC is skipped: the schedule has been paused by ann since 2026-01-15 12:00 UTC ("The disk is full").
       - Tick: 2026-01-15T12:20:00.000Z.
       - Definition: every 10 minutes: 2 intervals after its beginning at 2026-01-15 12:00 UTC; version 1, created 2026-01-15 12:00 UTC by deploy.
-      - Ledger: not written yet; one row follows when the schedule is resumed, edited or deleted.
-      - Policy: a paused schedule does not fire, and its ticks are not made up for."
+      - Ledger: not written yet; one row is written when the schedule is resumed, edited or deleted.
+      - Policy: a paused schedule does not fire, and its ticks are not run later."
     `);
     expect(await explained(holdfast, "2026-01-15T12:40:00Z")).toMatchInlineSnapshot(`
       "planned
       The tick of "nightly" at 2026-01-15 12:40 UTC, in 5 min, will be skipped unless that changes: the schedule has been paused by ann since 2026-01-15 12:00 UTC ("The disk is full").
       - Tick: 2026-01-15T12:40:00.000Z.
       - Definition: every 10 minutes: 4 intervals after its beginning at 2026-01-15 12:00 UTC; version 1, created 2026-01-15 12:00 UTC by deploy.
-      - Policy: a paused schedule does not fire, and its ticks are not made up for.
+      - Policy: a paused schedule does not fire, and its ticks are not run later.
       - Policy: overlap "skip": if a run of an earlier tick is still live then, this tick is skipped."
     `);
     await holdfast.schedules.resume("nightly");
@@ -345,7 +345,7 @@ export function explainSuite(test: WorldTest): void {
       - Tick: 2026-01-15T12:20:00.000Z.
       - Definition: every 10 minutes: 2 intervals after its beginning at 2026-01-15 12:00 UTC; version 1, created 2026-01-15 12:00 UTC by deploy.
       - Ledger: skipped (paused), one row for 3 ticks from 2026-01-15 12:10 UTC to 2026-01-15 12:30 UTC, recorded 2026-01-15 12:35 UTC, 15 min after the tick, by a call (such as pause, resume, edit or trigger) or an instance that is no longer known.
-      - Policy: a paused schedule does not fire, and its ticks are not made up for."
+      - Policy: a paused schedule does not fire, and its ticks are not run later."
     `);
   });
 
@@ -359,22 +359,22 @@ export function explainSuite(test: WorldTest): void {
       - Tick: 2026-01-15T12:10:00.000Z.
       - Definition: every 10 minutes: 1 interval after its beginning at 2026-01-15 12:00 UTC; version 2, edited 2026-01-15 12:00 UTC.
       - Ledger: missed (broken), recorded 2026-01-15 12:10 UTC, at once, by instance-1.
-      - Policy: a schedule that cannot be evaluated fires nothing until it is resumed or edited; the others go on."
+      - Policy: a schedule that cannot be evaluated fires nothing until it is resumed or edited; other schedules are not affected."
     `);
     expect(await explained(holdfast, "2026-01-15T12:20:00Z")).toMatchInlineSnapshot(`
       "missed broken
       The tick of "nightly" at 2026-01-15 12:20 UTC is missed: the schedule has been broken since 2026-01-15 12:10 UTC: no instance has announced the job "removed".
       - Tick: 2026-01-15T12:20:00.000Z.
       - Definition: every 10 minutes: 2 intervals after its beginning at 2026-01-15 12:00 UTC; version 2, edited 2026-01-15 12:00 UTC.
-      - Ledger: not written yet; one row follows when the schedule is resumed or edited.
-      - Policy: a schedule that cannot be evaluated fires nothing until it is resumed or edited; the others go on."
+      - Ledger: not written yet; one row is written when the schedule is resumed or edited.
+      - Policy: a schedule that cannot be evaluated fires nothing until it is resumed or edited; other schedules are not affected."
     `);
     expect(await explained(holdfast, "2026-01-15T12:30:00Z")).toMatchInlineSnapshot(`
       "planned
       The tick of "nightly" at 2026-01-15 12:30 UTC, in 5 min, will be missed unless that changes: the schedule has been broken since 2026-01-15 12:10 UTC: no instance has announced the job "removed".
       - Tick: 2026-01-15T12:30:00.000Z.
       - Definition: every 10 minutes: 3 intervals after its beginning at 2026-01-15 12:00 UTC; version 2, edited 2026-01-15 12:00 UTC.
-      - Policy: a schedule that cannot be evaluated fires nothing until it is resumed or edited; the others go on.
+      - Policy: a schedule that cannot be evaluated fires nothing until it is resumed or edited; other schedules are not affected.
       - Policy: overlap "skip": if a run of an earlier tick is still live then, this tick is skipped.
       - Job: no instance has announced "removed", so the tick cannot become a run."
     `);
@@ -391,7 +391,7 @@ export function explainSuite(test: WorldTest): void {
       - Tick: 2026-01-15T12:10:00.000Z.
       - Definition: version 2, edited 2026-01-15 12:01 UTC, which cannot be read.
       - Ledger: missed (broken), recorded 2026-01-15 12:10 UTC, at once, by instance-1.
-      - Policy: a schedule that cannot be evaluated fires nothing until it is resumed or edited; the others go on."
+      - Policy: a schedule that cannot be evaluated fires nothing until it is resumed or edited; other schedules are not affected."
     `);
     expect(await explained(holdfast, "2026-01-15T12:20:00Z")).toMatchInlineSnapshot(`
       "unknown
@@ -413,12 +413,12 @@ export function explainSuite(test: WorldTest): void {
     await world.clock.advance(MINUTE);
     expect(await explained(holdfast, "2026-01-15T12:10:00Z")).toMatchInlineSnapshot(`
       "fired stuck_reset
-      The tick of "nightly" at 2026-01-15 12:10 UTC was fired 5 min late, since the schedule was stuck: it had no next tick stored, and nobody judged it; its run completed.
+      The tick of "nightly" at 2026-01-15 12:10 UTC was fired 5 min late, since the schedule was stuck: no next tick was stored, and no instance evaluated it; its run completed.
       - Tick: 2026-01-15T12:10:00.000Z.
       - Definition: every 10 minutes: 1 interval after its beginning at 2026-01-15 12:00 UTC; version 1, created 2026-01-15 12:00 UTC by deploy.
       - Ledger: fired (stuck_reset), recorded 2026-01-15 12:15 UTC, 5 min after the tick, by instance-1.
-      - Policy: a schedule whose next tick is lost, or five minutes overdue while instances poll, is set right: missed "latest": of the ticks that nobody fired in time only the newest is fired late, and none if one is on time.
-      - Last poll: an instance with the scheduler on had polled last at 2026-01-15 12:00 UTC, 10 min before the tick; the next look was at 2026-01-15 12:15 UTC.
+      - Policy: a schedule whose next tick is lost, or is five minutes overdue while instances poll, is reset: missed "latest": after downtime, only the most recent missed tick is run, and none if a tick is on time.
+      - Last poll: an instance with the scheduler on polled at 2026-01-15 12:00 UTC, 10 min before the tick; the next poll was at 2026-01-15 12:15 UTC.
       - Run run-1: completed at attempt 1 of 3 at 2026-01-15 12:15 UTC after 0 ms, held by instance-1."
     `);
   });
@@ -448,10 +448,10 @@ export function explainSuite(test: WorldTest): void {
     await arrived(world, "2026-01-15T12:20:02Z");
     expect(await explained(looker, "2026-01-15T12:20:00Z")).toMatchInlineSnapshot(`
       "due
-      The tick of "nightly" at 2026-01-15 12:20 UTC has been due for 2 s and is not recorded yet: an instance with the scheduler on records it with its next poll.
+      The tick of "nightly" at 2026-01-15 12:20 UTC has been due for 2 s and is not recorded yet: an instance with the scheduler on records it at its next poll.
       - Tick: 2026-01-15T12:20:00.000Z.
       - Definition: every 10 minutes: 2 intervals after its beginning at 2026-01-15 12:00 UTC; version 1, created 2026-01-15 12:00 UTC by deploy.
-      - Ledger: nothing about this tick; the newest row is for the tick at 2026-01-15 12:10 UTC, recorded 2026-01-15 12:10 UTC by instance-1.
+      - Ledger: no row for this tick; the newest row is for the tick at 2026-01-15 12:10 UTC, recorded 2026-01-15 12:10 UTC by instance-1.
       - Policy: overlap "skip": if a run of an earlier tick is still live then, this tick is skipped."
     `);
     await world.clock.advance(HOUR);
@@ -460,8 +460,8 @@ export function explainSuite(test: WorldTest): void {
       The tick of "nightly" at 2026-01-15 12:20 UTC has been due for 1 h and is not recorded yet: no instance with the scheduler on seems to be running, or none reaches the database.
       - Tick: 2026-01-15T12:20:00.000Z.
       - Definition: every 10 minutes: 2 intervals after its beginning at 2026-01-15 12:00 UTC; version 1, created 2026-01-15 12:00 UTC by deploy.
-      - Ledger: nothing about this tick; the newest row is for the tick at 2026-01-15 12:10 UTC, recorded 2026-01-15 12:10 UTC by instance-1.
-      - Policy: missed "latest": of the ticks that nobody fired in time only the newest is fired late, and none if one is on time.
+      - Ledger: no row for this tick; the newest row is for the tick at 2026-01-15 12:10 UTC, recorded 2026-01-15 12:10 UTC by instance-1.
+      - Policy: missed "latest": after downtime, only the most recent missed tick is run, and none if a tick is on time.
       - Policy: overlap "skip": if a run of an earlier tick is still live then, this tick is skipped."
     `);
   });
@@ -472,14 +472,14 @@ export function explainSuite(test: WorldTest): void {
     await world.clock.until(holdfast.stop());
     await world.clock.advance(10 * 24 * HOUR);
     const keeping = { keepMs: HOUR, keepTicksMs: 7 * 24 * HOUR };
-    await (await world.store()).prune({ ...keeping, limit: 1_000 });
+    await (await world.store()).retention.prune({ ...keeping, limit: 1_000 });
     const looker = world.member().holdfast;
     expect(await explained(looker, "2026-01-15T12:10:00Z")).toMatchInlineSnapshot(`
       "unknown
-      What became of the tick of "nightly" at 2026-01-15 12:10 UTC is no longer known: the ledger has no row for it.
+      The outcome of the tick of "nightly" at 2026-01-15 12:10 UTC is no longer known: the ledger has no row for it.
       - Tick: 2026-01-15T12:10:00.000Z.
       - Definition: every 10 minutes: 1 interval after its beginning at 2026-01-15 12:00 UTC; version 1, created 2026-01-15 12:00 UTC by deploy.
-      - Ledger: ticks that fired are kept for \`ledgerRetention\` (7 days unless set otherwise), the newest 200 of a schedule and those that did not fire for as long as runs; this tick was 10 d ago."
+      - Ledger: fired ticks are kept for \`ledgerRetention\` (7 days by default), the newest 200 of a schedule and ticks that did not fire as long as runs; this tick was 10 d ago."
     `);
   });
 
@@ -567,7 +567,7 @@ export function explainSuite(test: WorldTest): void {
     });
     expect(words(explanation)).toMatchInlineSnapshot(`
       "no_tick
-      2026-01-15 14:00:30 Europe/Paris is no tick of "nightly", which runs at 14:00 and 15:00 every day, Europe/Paris.
+      2026-01-15 14:00:30 Europe/Paris is not a tick of "nightly", which runs at 14:00 and 15:00 every day, Europe/Paris.
       - Instant: 2026-01-15T13:00:30.000Z, which is 2026-01-15 14:00:30 Europe/Paris, UTC+01:00.
       - Definition: "0 14,15 * * *", at 14:00 and 15:00 every day, Europe/Paris; version 1, created 2026-01-15 13:00 Europe/Paris by deploy.
       - Before: The tick of "nightly" at 2026-01-15 14:00 Europe/Paris was fired on time; its run completed.
@@ -590,7 +590,7 @@ export function explainSuite(test: WorldTest): void {
     });
     expect(await explained(holdfast, "2026-07-14T00:00:00Z")).toMatchInlineSnapshot(`
       "no_tick
-      2026-07-14 02:00 Europe/Paris is no tick of "nightly": its pattern has one there, but a rule leaves it out: excluded date 2026-07-14.
+      2026-07-14 02:00 Europe/Paris is not a tick of "nightly": its pattern includes this time, but a rule excludes it: excluded date 2026-07-14.
       - Instant: 2026-07-14T00:00:00.000Z, which is 2026-07-14 02:00 Europe/Paris, UTC+02:00.
       - Definition: "0 2 * * *", at 02:00 every day, Europe/Paris, from 2026-02-01 01:00 Europe/Paris until 2027-03-31 02:00 Europe/Paris, except on 2026-07-14 and in the calendar "freeze"; version 1, created 2026-01-15 13:00 Europe/Paris by deploy.
       - Rule: excluded date 2026-07-14.
@@ -600,16 +600,16 @@ export function explainSuite(test: WorldTest): void {
     expect(
       (await holdfast.schedules.explain("nightly", "2026-12-25T01:00:00Z")).text,
     ).toMatchInlineSnapshot(
-      `"2026-12-25 02:00 Europe/Paris is no tick of "nightly": its pattern has one there, but a rule leaves it out: the calendar "freeze": blackout 2026-12-20 18:00 to 2027-01-02 06:00."`,
+      `"2026-12-25 02:00 Europe/Paris is not a tick of "nightly": its pattern includes this time, but a rule excludes it: the calendar "freeze": blackout 2026-12-20 18:00 to 2027-01-02 06:00."`,
     );
     expect(
       (await holdfast.schedules.explain("nightly", "2026-01-20T01:00:00Z")).text,
     ).toMatchInlineSnapshot(
-      `"2026-01-20 02:00 Europe/Paris is no tick of "nightly": its pattern has one there, but a rule leaves it out: before \`from\` 2026-02-01 01:00 Europe/Paris."`,
+      `"2026-01-20 02:00 Europe/Paris is not a tick of "nightly": its pattern includes this time, but a rule excludes it: before \`from\` 2026-02-01 01:00 Europe/Paris."`,
     );
     expect(await explained(holdfast, "2027-04-01T00:00:00Z")).toMatchInlineSnapshot(`
       "no_tick
-      2027-04-01 02:00 Europe/Paris is no tick of "nightly": its pattern has one there, but a rule leaves it out: after \`until\` 2027-03-31 02:00 Europe/Paris.
+      2027-04-01 02:00 Europe/Paris is not a tick of "nightly": its pattern includes this time, but a rule excludes it: after \`until\` 2027-03-31 02:00 Europe/Paris.
       - Instant: 2027-04-01T00:00:00.000Z, which is 2027-04-01 02:00 Europe/Paris, UTC+02:00.
       - Definition: "0 2 * * *", at 02:00 every day, Europe/Paris, from 2026-02-01 01:00 Europe/Paris until 2027-03-31 02:00 Europe/Paris, except on 2026-07-14 and in the calendar "freeze"; version 1, created 2026-01-15 13:00 Europe/Paris by deploy.
       - Rule: after \`until\` 2027-03-31 02:00 Europe/Paris.
@@ -632,7 +632,7 @@ export function explainSuite(test: WorldTest): void {
     `);
     expect(await explained(holdfast, "2026-03-29T01:30:00Z")).toMatchInlineSnapshot(`
       "no_tick
-      2026-03-29 03:30 Europe/Paris is no tick of "nightly": 02:30 does not exist on 2026-03-29, when the clocks go forward from 02:00 to 03:00: one tick at 03:00.
+      2026-03-29 03:30 Europe/Paris is not a tick of "nightly": 02:30 does not exist on 2026-03-29, when the clocks go forward from 02:00 to 03:00: one tick at 03:00.
       - Instant: 2026-03-29T01:30:00.000Z, which is 2026-03-29 03:30 Europe/Paris, UTC+02:00.
       - Definition: "30 2 * * *", at 02:30 every day, Europe/Paris; version 1, created 2026-01-15 13:00 Europe/Paris by deploy.
       - Clocks: 02:30 does not exist on 2026-03-29, when the clocks go forward from 02:00 to 03:00: one tick at 03:00.
@@ -641,7 +641,7 @@ export function explainSuite(test: WorldTest): void {
     `);
     expect(await explained(holdfast, "2026-10-25T01:30:00Z")).toMatchInlineSnapshot(`
       "no_tick
-      2026-10-25 02:30 Europe/Paris is no tick of "nightly": 02:30 comes twice on 2026-10-25, when the clocks go back from 03:00 to 02:00: one tick, at the first pass.
+      2026-10-25 02:30 Europe/Paris is not a tick of "nightly": 02:30 comes twice on 2026-10-25, when the clocks go back from 03:00 to 02:00: one tick, at the first pass.
       - Instant: 2026-10-25T01:30:00.000Z, which is 2026-10-25 02:30 Europe/Paris, UTC+01:00.
       - Definition: "30 2 * * *", at 02:30 every day, Europe/Paris; version 1, created 2026-01-15 13:00 Europe/Paris by deploy.
       - Clocks: 02:30 comes twice on 2026-10-25, when the clocks go back from 03:00 to 02:00: one tick, at the first pass.
@@ -659,7 +659,7 @@ export function explainSuite(test: WorldTest): void {
     await upserted(holdfast, { cron: "30 2 * * *", timezone: PARIS, dst: { gap: "skip" } });
     expect(await explained(holdfast, "2026-03-29T01:30:00Z")).toMatchInlineSnapshot(`
       "no_tick
-      2026-03-29 03:30 Europe/Paris is no tick of "nightly": 02:30 does not exist on 2026-03-29, when the clocks go forward from 02:00 to 03:00: no tick.
+      2026-03-29 03:30 Europe/Paris is not a tick of "nightly": 02:30 does not exist on 2026-03-29, when the clocks go forward from 02:00 to 03:00: no tick.
       - Instant: 2026-03-29T01:30:00.000Z, which is 2026-03-29 03:30 Europe/Paris, UTC+02:00.
       - Definition: "30 2 * * *", at 02:30 every day, Europe/Paris; version 2, edited 2026-01-15 13:00 Europe/Paris by deploy.
       - Clocks: 02:30 does not exist on 2026-03-29, when the clocks go forward from 02:00 to 03:00: no tick.
@@ -693,7 +693,7 @@ export function explainSuite(test: WorldTest): void {
     await upserted(holdfast, { every: "10m" });
     expect(await explained(holdfast, "2026-01-15T12:20:00Z")).toMatchInlineSnapshot(`
       "no_tick
-      "nightly" did not exist at 2026-01-15 12:20 UTC: it had been deleted 2026-01-15 12:15 UTC by bob, and it was made again 2026-01-15 12:30 UTC by deploy.
+      "nightly" did not exist at 2026-01-15 12:20 UTC: it had been deleted 2026-01-15 12:15 UTC by bob, and it was created again 2026-01-15 12:30 UTC by deploy.
       - Instant: 2026-01-15T12:20:00.000Z.
       - Other definition: version 1, created 2026-01-15 12:00 UTC by deploy, has a tick at this instant, but was not in force then.
       - Before: The tick of "nightly" at 2026-01-15 12:10 UTC was fired on time; its run completed.
@@ -713,7 +713,7 @@ export function explainSuite(test: WorldTest): void {
     await world.clock.advance(30 * MINUTE);
     expect(await explained(holdfast, "2026-01-15T13:00:00Z")).toMatchInlineSnapshot(`
       "no_tick
-      2026-01-15 13:00 UTC is no tick of "nightly", which then ran at minute 30 of every hour, UTC.
+      2026-01-15 13:00 UTC is not a tick of "nightly", which then ran at minute 30 of every hour, UTC.
       - Instant: 2026-01-15T13:00:00.000Z.
       - Definition: "30 * * * *", at minute 30 of every hour, UTC; version 1, created 2026-01-15 12:00 UTC by deploy.
       - Other definition: version 2, edited 2026-01-15 13:05 UTC by deploy, has a tick at this instant, but was not in force then.
@@ -731,7 +731,7 @@ export function explainSuite(test: WorldTest): void {
     `);
     expect(await explained(holdfast, "2026-01-15T13:30:00Z")).toMatchInlineSnapshot(`
       "no_tick
-      2026-01-15 13:30 UTC is no tick of "nightly", which runs at minute 0 of every hour, UTC.
+      2026-01-15 13:30 UTC is not a tick of "nightly", which runs at minute 0 of every hour, UTC.
       - Instant: 2026-01-15T13:30:00.000Z.
       - Definition: "0 * * * *", at minute 0 of every hour, UTC; version 2, edited 2026-01-15 13:05 UTC by deploy.
       - Other definition: version 1, created 2026-01-15 12:00 UTC by deploy, has a tick at this instant, but was not in force then.
@@ -754,7 +754,7 @@ export function explainSuite(test: WorldTest): void {
     `);
     expect(await explained(holdfast, "2026-01-15T12:40:00Z")).toMatchInlineSnapshot(`
       "no_tick
-      2026-01-15 12:40 UTC is no tick of "nightly", which runs once, at 2026-01-15 12:30 UTC.
+      2026-01-15 12:40 UTC is not a tick of "nightly", which runs once, at 2026-01-15 12:30 UTC.
       - Instant: 2026-01-15T12:40:00.000Z.
       - Definition: once, at 2026-01-15 12:30 UTC; version 1, created 2026-01-15 12:00 UTC by deploy.
       - Before: The tick of "nightly" at 2026-01-15 12:30 UTC was fired on time; its run completed.
@@ -776,7 +776,7 @@ export function explainSuite(test: WorldTest): void {
       "fired on_time
       The tick of "nightly" at 2026-01-15 12:05 UTC was fired on time; its run completed.
       - Tick: 2026-01-15T12:05:00.000Z.
-      - Definition: 10 minutes after the last run ended, from 2026-01-15 12:05 UTC: the first tick, which needs no run before it; version 1, created 2026-01-15 12:00 UTC by deploy.
+      - Definition: 10 minutes after the last run ended, from 2026-01-15 12:05 UTC: the first tick, which depends on no earlier run; version 1, created 2026-01-15 12:00 UTC by deploy.
       - Ledger: fired (on_time), recorded 2026-01-15 12:05 UTC, at once, by instance-1.
       - Policy: a tick that is fired within the grace of 30 seconds is on time.
       - Run run-1: completed at attempt 1 of 3 at 2026-01-15 12:08 UTC after 3 min, held by instance-1."
@@ -799,7 +799,7 @@ export function explainSuite(test: WorldTest): void {
     `);
     expect(await explained(holdfast, "2026-01-15T12:10:00Z")).toMatchInlineSnapshot(`
       "no_tick
-      2026-01-15 12:10 UTC is no tick of "nightly", which runs 10 minutes after the last run ended, from 2026-01-15 12:05 UTC.
+      2026-01-15 12:10 UTC is not a tick of "nightly", which runs 10 minutes after the last run ended, from 2026-01-15 12:05 UTC.
       - Instant: 2026-01-15T12:10:00.000Z.
       - Definition: 10 minutes after the last run ended, from 2026-01-15 12:05 UTC; version 1, created 2026-01-15 12:00 UTC by deploy.
       - Before: The tick of "nightly" at 2026-01-15 12:05 UTC was fired on time; its run completed.
@@ -807,7 +807,7 @@ export function explainSuite(test: WorldTest): void {
     `);
     expect(await explained(holdfast, "2026-01-15T18:00:00Z")).toMatchInlineSnapshot(`
       "unknown
-      Whether "nightly" has a tick at 2026-01-15 18:00 UTC cannot be known: its ticks are drawn one by one, each when the run before it has ended.
+      Whether "nightly" has a tick at 2026-01-15 18:00 UTC cannot be known: each of its ticks is drawn when the previous run has ended.
       - Instant: 2026-01-15T18:00:00.000Z.
       - Definition: 10 minutes after the last run ended, from 2026-01-15 12:05 UTC; version 1, created 2026-01-15 12:00 UTC by deploy.
       - Before: The tick of "nightly" at 2026-01-15 12:31 UTC is planned: it is due in 6 min.
@@ -826,13 +826,13 @@ export function explainSuite(test: WorldTest): void {
     await world.clock.advance(MINUTE);
     expect(await explained(holdfast, "2026-01-15T12:10:00Z")).toMatchInlineSnapshot(`
       "missed nobody
-      The tick of "nightly" at 2026-01-15 12:10 UTC was missed, one of 2 ticks from 2026-01-15 12:10 UTC to 2026-01-15 12:20 UTC: no instance judged it until 2026-01-15 12:25 UTC, and it was not among those that are made up for.
+      The tick of "nightly" at 2026-01-15 12:10 UTC was missed, one of 2 ticks from 2026-01-15 12:10 UTC to 2026-01-15 12:20 UTC: no instance evaluated it until 2026-01-15 12:25 UTC, and the missed policy does not run it late.
       - Tick: 2026-01-15T12:10:00.000Z.
       - Definition: every 10 minutes: 1 interval after its beginning at 2026-01-15 12:00 UTC; version 1, created 2026-01-15 12:00 UTC by deploy.
       - Ledger: missed (nobody), one row for 2 ticks from 2026-01-15 12:10 UTC to 2026-01-15 12:20 UTC, recorded 2026-01-15 12:25 UTC, 15 min after the tick, by instance-1.
-      - Policy: missed "skip": a tick that nobody fired in time is not fired late.
-      - Last poll: an instance with the scheduler on had polled last at 2026-01-15 12:00 UTC, 10 min before the tick; the next look was at 2026-01-15 12:25 UTC.
-      - Backfill: one of 2026-01-15 12:26 UTC by ann covers this tick and has come past it."
+      - Policy: missed "skip": missed ticks are not run late.
+      - Last poll: an instance with the scheduler on polled at 2026-01-15 12:00 UTC, 10 min before the tick; the next poll was at 2026-01-15 12:25 UTC.
+      - Backfill: one created 2026-01-15 12:26 UTC by ann covers this tick and has passed it."
     `);
   });
 }
@@ -884,7 +884,7 @@ async function rewritten(
   change: { readonly nextAt?: null; readonly edit?: Partial<ScheduleEdit> },
 ): Promise<void> {
   const store = await world.store();
-  const { schedules } = await store.scheduleStates({ names: ["nightly"] });
+  const { schedules } = await store.schedules.states({ names: ["nightly"] });
   const [state] = schedules;
   if (!state) throw new Error("There is no schedule.");
   const { live, ...progress } = state;
@@ -913,7 +913,7 @@ async function rewritten(
     },
     ...(change.edit ? { edit } : {}),
   };
-  const applied = await store.writeSchedules({ holder: null, changes: [written] });
+  const applied = await store.schedules.write({ holder: null, changes: [written] });
   expect(applied).toEqual([state.id]);
 }
 

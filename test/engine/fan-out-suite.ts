@@ -173,11 +173,11 @@ export function fanOutSuite(test: WorldTest): void {
     const made = [first, second].map((member) =>
       fanning(member, (job) => [1, 2, 3, 4].map((input) => ({ job, input }))),
     );
-    first.faults.keepBack("enqueueBatch");
+    first.faults.keepBack("batches.enqueue");
     await first.holdfast.start({ worker: { jobs: ["parent"] } });
     const { id } = await (made[0] as (typeof made)[0]).parent.enqueue(null);
     await world.clock.advance(2_000);
-    expect(first.faults.of("enqueueBatch")).toHaveLength(1);
+    expect(first.faults.of("batches.enqueue")).toHaveLength(1);
     first.clock.pause();
     await second.holdfast.start();
     expectEnded(await world.ended(id), "completed", 2);
@@ -186,7 +186,7 @@ export function fanOutSuite(test: WorldTest): void {
     expect(other.answers).toEqual([{ scheduled: 4, errors: [] }]);
     expect([...other.inputs].sort()).toEqual([1, 2, 3, 4]);
     expect(other.counts).toMatchObject([{ scheduled: 4, completed: 4 }]);
-    first.faults.deliver("enqueueBatch");
+    first.faults.deliver("batches.enqueue");
   });
 
   for (const fault of ["before", "after"] as const) {
@@ -198,7 +198,7 @@ export function fanOutSuite(test: WorldTest): void {
         [1, 2].map((input) => ({ job, input })),
       );
       await member.holdfast.start();
-      member.faults.fail("enqueueBatch", fault);
+      member.faults.fail("batches.enqueue", fault);
       const { id } = await parent.enqueue(null);
       expectEnded(await world.ended(id), "completed", 2);
       await settled(world, member.holdfast);
@@ -231,7 +231,7 @@ export function fanOutSuite(test: WorldTest): void {
     const store = await world.store();
     member.faults.goDown();
     await world.clock.advance(11_000);
-    await store.reclaim({ limit: 10, chance: 0 });
+    await store.leases.reclaim({ limit: 10, random: 0 });
     member.faults.comeUp();
     door.open();
     await world.clock.advance(5_000);
@@ -258,8 +258,8 @@ export function fanOutSuite(test: WorldTest): void {
     const { runs } = await holdfast.runs.children(id);
     expect(runs.map(({ input }) => input).sort()).toEqual([1, 1, 2]);
     expect(runs.every(({ parent: of, mode }) => of === id && mode === "enqueued")).toBe(true);
-    // What came together went together.
-    expect(member.faults.of("enqueueChildren")).toHaveLength(2);
+    // Calls that came together were sent together.
+    expect(member.faults.of("batches.enqueueChildren")).toHaveLength(2);
   });
 
   test("failed children are retried together; the counts follow, and nothing comes after twice", async ({

@@ -35,7 +35,7 @@ export function faultSuite(test: WorldTest): void {
     }) => {
       const { holdfast, faults, study } = recorder(world);
       await holdfast.start();
-      faults.fail("enqueue", fault);
+      faults.fail("enqueue.runs", fault);
       const error = fault === "before" ? StoreUnavailableError : OutcomeUnknownError;
       await expect(study.enqueue(0, { key: "k" })).rejects.toThrow(error);
       const { id, deduplicated } = await study.enqueue(0, { key: "k" });
@@ -49,10 +49,10 @@ export function faultSuite(test: WorldTest): void {
     }) => {
       const { holdfast, faults, study } = recorder(world);
       await holdfast.runs.list();
-      faults.fail("enqueue", fault, { times: 1_000 });
+      faults.fail("enqueue.runs", fault, { times: 1_000 });
       const answers = await Promise.allSettled(Array.from({ length: 300 }, () => study.enqueue(0)));
       expect(answers.every(({ status }) => status === "rejected")).toBe(true);
-      expect(faults.of("enqueue").length).toBeLessThanOrEqual(3);
+      expect(faults.of("enqueue.runs").length).toBeLessThanOrEqual(3);
     });
 
     test(`a claim that ${when} loses no run, burns no attempt and starts none twice`, async ({
@@ -61,7 +61,7 @@ export function faultSuite(test: WorldTest): void {
       const { holdfast, faults, study, starts } = recorder(world);
       await holdfast.start();
       await world.clock.rest();
-      faults.fail("exchange", fault, { fits: ({ limit }) => limit > 0 });
+      faults.fail("claims.exchange", fault, { fits: ({ limit }) => limit > 0 });
       const enqueued = await study.enqueueMany(Array.from({ length: 25 }, () => 100));
       for (const { id } of enqueued)
         expectEnded(await world.ended(id, { withinMs: 5_000 }), "completed", 1);
@@ -73,8 +73,8 @@ export function faultSuite(test: WorldTest): void {
       const { holdfast, faults, study, starts } = recorder(world);
       await holdfast.start();
       await world.clock.rest();
-      faults.fail("exchange", fault, { fits: ({ limit }) => limit > 0 });
-      faults.fail("claimsByToken", "before", { times: 4 });
+      faults.fail("claims.exchange", fault, { fits: ({ limit }) => limit > 0 });
+      faults.fail("claims.byToken", "before", { times: 4 });
       const { id } = await study.enqueue(100);
       expectEnded(await world.ended(id, { withinMs: 20_000 }), "completed", 1);
       expect(starts).toHaveLength(1);
@@ -85,7 +85,7 @@ export function faultSuite(test: WorldTest): void {
       const { holdfast, faults, study, starts } = member;
       await holdfast.start();
       await world.clock.rest();
-      faults.fail("exchange", fault, {
+      faults.fail("claims.exchange", fault, {
         times: 3,
         fits: ({ settlements }) => settlements.length > 0,
       });
@@ -95,7 +95,7 @@ export function faultSuite(test: WorldTest): void {
       expectEnded(run, "completed", 1);
       expect(run.result).toBe('"done"');
       expect(starts).toHaveLength(1);
-      const sent = faults.of("exchange").flatMap(({ params }) => params.settlements);
+      const sent = faults.of("claims.exchange").flatMap(({ params }) => params.settlements);
       expect(sent.length).toBe(4);
       expect(new Set(sent.map(({ fence }) => fence)).size).toBe(1);
       // Applied the first time and repeated: that is not a result that came too late.
@@ -114,7 +114,7 @@ export function faultSuite(test: WorldTest): void {
       });
       await holdfast.start();
       await world.clock.rest();
-      faults.fail("exchange", fault, { fits: ({ settlements }) => settlements.length > 0 });
+      faults.fail("claims.exchange", fault, { fits: ({ settlements }) => settlements.length > 0 });
       const { id } = await study.enqueue({});
       expectEnded(await world.ended(id), "failed", 3);
       expect(attempts).toEqual([1, 2, 3]);
@@ -128,7 +128,7 @@ export function faultSuite(test: WorldTest): void {
       const { id } = await study.enqueue(120_000);
       await world.clock.rest();
       await heir.holdfast.start();
-      faults.fail("renew", fault, { times: 20 });
+      faults.fail("leases.renew", fault, { times: 20 });
       expectEnded(await world.ended(id), "completed", 1);
       expect([...starts, ...heir.starts]).toHaveLength(1);
     });
@@ -137,11 +137,11 @@ export function faultSuite(test: WorldTest): void {
       const { holdfast, faults, study, starts } = recorder(world, { attempts: 1 });
       await holdfast.start();
       await world.clock.rest();
-      faults.fail("markStarted", fault, { times: 2 });
+      faults.fail("leases.markStarted", fault, { times: 2 });
       const enqueued = await study.enqueueMany([0, 0, 0]);
       for (const { id } of enqueued) expectEnded(await world.ended(id), "completed", 1);
       expect(starts).toHaveLength(3);
-      const answered = faults.of("markStarted").filter((call) => call.fault === undefined);
+      const answered = faults.of("leases.markStarted").filter((call) => call.fault === undefined);
       const marked = answered.flatMap(({ answer }) => answer ?? []);
       expect(starts.sort()).toEqual(marked.map(({ id, fence }) => `${id} ${fence}`).sort());
     });
@@ -195,12 +195,12 @@ export function faultSuite(test: WorldTest): void {
     silent.faults.goDown();
     await world.clock.advance(90_000);
     const heir = recorder(world);
-    heir.faults.holdUp("dueSchedules");
+    heir.faults.holdUp("schedules.due");
     await heir.holdfast.start();
     await world.clock.advance(POLL_MS);
-    expect(heir.faults.of("dueSchedules")).toHaveLength(1);
+    expect(heir.faults.of("schedules.due")).toHaveLength(1);
     expect(heard(heir, "run.reclaimed").map(({ run }) => run)).toEqual([id]);
-    heir.faults.deliver("dueSchedules");
+    heir.faults.deliver("schedules.due");
   });
 
   test("while a pass over schedules is not answered, polls go on and see who fell silent", async ({
@@ -213,14 +213,14 @@ export function faultSuite(test: WorldTest): void {
     const heir = recorder(world);
     heir.holdfast.schedule("often", heir.study, { every: "1m", input: 0 });
     await heir.holdfast.start();
-    heir.faults.holdUp("dueSchedules");
+    heir.faults.holdUp("schedules.due");
     await world.clock.advance(65_000);
-    expect(heir.faults.of("dueSchedules")).toHaveLength(1);
+    expect(heir.faults.of("schedules.due")).toHaveLength(1);
     silent.faults.goDown();
     await world.clock.advance(LEASE_MS + POLL_MS + 1_000);
     expect(heard(heir, "run.reclaimed").map(({ run }) => run)).toEqual([id]);
-    expect(heir.faults.of("dueSchedules")).toHaveLength(1);
-    heir.faults.deliver("dueSchedules");
+    expect(heir.faults.of("schedules.due")).toHaveLength(1);
+    heir.faults.deliver("schedules.due");
     await world.clock.advance(POLL_MS);
     expect(heard(heir, "tick.fired").length).toBeGreaterThan(0);
   });
@@ -239,7 +239,7 @@ export function faultSuite(test: WorldTest): void {
 
   test("a store that fails at its first statement is opened by the next one", async ({ world }) => {
     const { holdfast, faults, study } = recorder(world);
-    faults.fail("announce", "before");
+    faults.fail("instances.announce", "before");
     await expect(holdfast.start()).rejects.toThrow(StoreUnavailableError);
     await holdfast.start();
     const { id } = await study.enqueue(0);
@@ -253,7 +253,7 @@ export function faultSuite(test: WorldTest): void {
     const { holdfast, faults, study } = member;
     const bad = await study.enqueue(0);
     const others = await study.enqueueMany([0, 0, 0]);
-    faults.fail("exchange", "before", {
+    faults.fail("claims.exchange", "before", {
       times: 1_000,
       fits: ({ settlements }) => settlements.some(({ id, to }) => id === bad.id && to !== "failed"),
       error: new Error("value out of range"),
@@ -275,7 +275,7 @@ export function faultSuite(test: WorldTest): void {
     const bad = await study.enqueue(0);
     let refusals = 0;
     const startsOfBad = () => starts.filter((start) => start.startsWith(bad.id)).length;
-    faults.fail("exchange", "before", {
+    faults.fail("claims.exchange", "before", {
       times: 1_000,
       // Of the first attempt alone.
       fits: ({ settlements }) =>
@@ -302,7 +302,7 @@ export function faultSuite(test: WorldTest): void {
     const member = recorder(world);
     const { holdfast, faults, study, starts } = member;
     const runs = await study.enqueueMany([0, 0, 0]);
-    faults.fail("exchange", "before", {
+    faults.fail("claims.exchange", "before", {
       times: 20,
       fits: ({ settlements }) => settlements.length > 0,
       error: new Error("relation does not exist"),

@@ -1,5 +1,5 @@
-// What an instance costs the server: it says how many connections it opens at most, and keeps to it
-// whatever it does; idle it holds two.
+// Tests the footprint of an instance on the server: it opens at most as many connections as it says, whatever it
+// does, and holds two when idle.
 
 import pg from "pg";
 import { describe, expect, test } from "vitest";

@@ -3,8 +3,8 @@
 import { expect } from "vitest";
 import type { Run } from "../../src/runs/view.js";
 import { LeaseLostError, RetryLater } from "../../src/shared/errors.js";
-import type { ItemOptions } from "../../src/worker/handler/commit.js";
 import type { RunContext } from "../../src/worker/handler/context.js";
+import type { ItemOptions } from "../../src/worker/handler/items.js";
 import { Effects } from "./effects.js";
 import { aborted, Door, expectEnded, type World, type WorldTest } from "./world.js";
 
@@ -28,7 +28,7 @@ async function ran(
   return (await holdfast.runs.get(id)) as Run;
 }
 
-/** What a promise ends with, as a value. */
+/** The end of a promise as a value. */
 const outcome = (promise: Promise<unknown>) =>
   promise.then(
     (value) => value,
@@ -132,9 +132,9 @@ export function itemSuite(test: WorldTest): void {
     const run = await world.ended(id);
     expect(JSON.parse(run.result as string)).toEqual(keys.map(Number));
     expect(run.items).toEqual({ ok: 200 });
-    expect(faults.of("storeItems").length).toBeLessThan(5);
+    expect(faults.of("items.store").length).toBeLessThan(5);
     // The first holder of a run knows that there is nothing to read.
-    expect(faults.of("doneItems")).toEqual([]);
+    expect(faults.of("items.done")).toEqual([]);
   });
 
   test("a later attempt reads what is done once, however many items there are", async ({
@@ -154,8 +154,8 @@ export function itemSuite(test: WorldTest): void {
     await holdfast.start();
     const { id } = await study.enqueue({});
     expect((await world.ended(id)).result).toBe("1");
-    expect(faults.of("doneItems")).toHaveLength(1);
-    expect(faults.of("storeItems")).toHaveLength(300);
+    expect(faults.of("items.done")).toHaveLength(1);
+    expect(faults.of("items.store")).toHaveLength(300);
   });
 
   test("of more items than are read at once none is done again, and those together are one read", async ({
@@ -174,7 +174,7 @@ export function itemSuite(test: WorldTest): void {
     await holdfast.start();
     const { id } = await study.enqueue({});
     expect((await world.ended(id)).result).toBe("true");
-    expect(faults.of("doneItems").length).toBeLessThan(4);
+    expect(faults.of("items.done").length).toBeLessThan(4);
   });
 
   test("an attempt that was put off or handed back keeps its items too", async ({ world }) => {
@@ -318,7 +318,7 @@ export function itemSuite(test: WorldTest): void {
         run: async (_, ctx) => ctx.item("a", () => (calls += 1)),
       });
       await holdfast.start();
-      faults.fail("storeItems", fault, { times: 2 });
+      faults.fail("items.store", fault, { times: 2 });
       const { id } = await study.enqueue({});
       const run = await world.ended(id);
       expectEnded(run, "completed", 1);
@@ -392,7 +392,7 @@ export function itemSuite(test: WorldTest): void {
         run: async (_, ctx) => ctx.item("a", effects.write("a", ctx.attempt), { tx: true }),
       });
       await holdfast.start();
-      faults.fail("commitItem", fault);
+      faults.fail("commits.item", fault);
       const { id } = await study.enqueue({});
       const attempt = fault === "after" ? 1 : 2;
       const run = await world.ended(id);

@@ -11,9 +11,9 @@ import { describe, expect, test } from "vitest";
 import { Holdfast } from "../../src/holdfast.js";
 import { systemClock } from "../../src/shared/adapters/clock.js";
 import { systemIds, systemRandom } from "../../src/shared/adapters/random.js";
+import type { PostgresTx } from "../../src/store/postgres/commits.js";
 import { PostgresStore } from "../../src/store/postgres/store.js";
-import type { PostgresTx } from "../../src/store/postgres/transactor.js";
-import type { SqliteHandle } from "../../src/store/sqlite/connection.js";
+import type { SqliteHandle } from "../../src/store/sqlite/handle.js";
 import { SqliteStore } from "../../src/store/sqlite/store.js";
 import type { Store } from "../../src/store/store.js";
 import type { RunContext } from "../../src/worker/handler/context.js";
@@ -59,7 +59,7 @@ async function sqliteGround(): Promise<Ground> {
       new SqliteStore({
         source: cut ? { handle: cutHandle(file, cut) } : { file },
         clock: systemClock,
-        chance: systemRandom,
+        random: systemRandom,
         synchronous: "NORMAL",
         migrate: "auto",
         mayCreate: true,
@@ -129,7 +129,7 @@ function instance(ground: Ground, params: { time: Time; cut: Cut | null; handler
   const holdfast = new Holdfast(
     { database: "sqlite::memory:", logger: SILENT, poll: cut ? "10m" : "100ms" },
     {
-      ports: { clock: systemClock, chance: systemRandom, ids: systemIds() },
+      ports: { clock: systemClock, random: systemRandom, ids: systemIds() },
       store: () => ground.newStore({ now: time.now, cut }),
     },
   );

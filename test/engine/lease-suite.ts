@@ -1,8 +1,8 @@
-// Who holds a run: heartbeats, takeovers, and what an instance does that can no longer be sure.
+// Tests who holds a run: heartbeats, takeovers, and the acts of an instance that can no longer be sure.
 
 import { expect } from "vitest";
 import { LeaseLostError } from "../../src/shared/errors.js";
-import type { RunRecord } from "../../src/store/store.js";
+import type { RunRecord } from "../../src/store/runs.js";
 import {
   aborted,
   Door,
@@ -17,7 +17,7 @@ const LEASE_MS = 30_000;
 
 /** The polls of an instance that found the time to be that or later. */
 function pollsSince(member: Member, atMs: number) {
-  return member.faults.of("poll").filter(({ answer }) => answer && answer.now >= atMs);
+  return member.faults.of("work.poll").filter(({ answer }) => answer && answer.now >= atMs);
 }
 
 async function untilRunning(world: World, id: string): Promise<RunRecord> {
@@ -35,12 +35,12 @@ export function leaseSuite(test: WorldTest): void {
     const { id } = await one.holdfast.enqueue("study", {});
     const run = await world.ended(id);
     expectEnded(run, "completed", 1);
-    const beats = one.faults.of("renew").length + other.faults.of("renew").length;
+    const beats = one.faults.of("leases.renew").length + other.faults.of("leases.renew").length;
     expect(beats).toBeGreaterThanOrEqual(58);
     expect(beats).toBeLessThanOrEqual(62);
   });
 
-  test("a run that a worker elsewhere lost on its last attempt has failed, and is not given back to be begun again", async ({
+  test("a run that a remote worker lost on its last attempt has failed, and is not begun again", async ({
     world,
   }) => {
     const { holdfast } = world.member();
@@ -70,10 +70,10 @@ export function leaseSuite(test: WorldTest): void {
     await one.holdfast.start();
     const { id } = await study.enqueue({});
     await untilRunning(world, id);
-    one.faults.holdUp("exchange");
+    one.faults.holdUp("claims.exchange");
     await other.holdfast.start();
     await world.clock.advance(20_000);
-    one.faults.deliver("exchange");
+    one.faults.deliver("claims.exchange");
     const ended = await world.ended(id);
     expectEnded(ended, "completed", 1);
     expect(ended.result).toBe('"first"');
@@ -92,9 +92,9 @@ export function leaseSuite(test: WorldTest): void {
     faults.clear();
     await world.clock.advance(20_000);
     // A third of the shortest lease held.
-    expect(faults.of("renew").length).toBeGreaterThanOrEqual(9);
-    expect(faults.of("renew").length).toBeLessThanOrEqual(11);
-    for (const { params } of faults.of("renew")) expect(params.fences).toHaveLength(4);
+    expect(faults.of("leases.renew").length).toBeGreaterThanOrEqual(9);
+    expect(faults.of("leases.renew").length).toBeLessThanOrEqual(11);
+    for (const { params } of faults.of("leases.renew")) expect(params.fences).toHaveLength(4);
   });
 
   test("a silent holder's run is taken over by the first poll after its lease expired", async ({
@@ -133,7 +133,7 @@ export function leaseSuite(test: WorldTest): void {
     const study = holdfast.job("study", { retry: { attempts: 2 }, run: () => "taken over" });
     const count = 350;
     const runs = await study.enqueueMany(Array.from({ length: count }, () => ({})));
-    const holder = await store.announce({
+    const holder = await store.instances.announce({
       instanceId: "dead",
       app: null,
       release: null,
@@ -143,7 +143,7 @@ export function leaseSuite(test: WorldTest): void {
       pollMs: 1_000,
     });
     for (const { id } of runs) {
-      await store.exchange({
+      await store.claims.exchange({
         holder,
         token: id,
         settlements: [],
@@ -151,15 +151,15 @@ export function leaseSuite(test: WorldTest): void {
         wantsSuspect: false,
         jobs: ["study"],
         queues: null,
-        chance: 0,
+        random: 0,
       });
     }
     await world.clock.advance(30_000);
     await holdfast.start();
     await world.clock.rest();
-    const reclaimed = faults.of("reclaim").flatMap(({ answer }) => answer ?? []);
+    const reclaimed = faults.of("leases.reclaim").flatMap(({ answer }) => answer ?? []);
     expect(reclaimed).toHaveLength(count);
-    expect(faults.of("poll")).toHaveLength(1);
+    expect(faults.of("work.poll")).toHaveLength(1);
   });
 
   test("a heartbeat that is late because the event loop was blocked says for how long, and which jobs ran", async ({
@@ -279,7 +279,7 @@ export function leaseSuite(test: WorldTest): void {
     world,
   }) => {
     const { holdfast, clock, faults } = world.member();
-    const reaper = world.member();
+    const reclaimer = world.member();
     const log: string[] = [];
     const study = holdfast.job("study", {
       run: async (_, { attempt, signal }) => {
@@ -289,15 +289,15 @@ export function leaseSuite(test: WorldTest): void {
         return attempt;
       },
     });
-    reaper.holdfast.job("other", { run: () => undefined });
+    reclaimer.holdfast.job("other", { run: () => undefined });
     await holdfast.start();
-    await reaper.holdfast.start();
+    await reclaimer.holdfast.start();
     const { id } = await study.enqueue({});
     await untilRunning(world, id);
     clock.pause();
     await world.reached(id, ({ status }) => status === "pending");
     // It hears of the work before it hears of its loss.
-    faults.fail("renew", "before", { times: 8 });
+    faults.fail("leases.renew", "before", { times: 8 });
     clock.resume();
     const run = await world.ended(id);
     expectEnded(run, "completed", 2);
@@ -346,16 +346,16 @@ export function leaseSuite(test: WorldTest): void {
     const short = await study.enqueueMany(Array.from({ length: 50 }, () => 0));
     for (const { id } of short) await world.ended(id);
     started.length = 0;
-    faults.keepBack("renew");
-    faults.keepBack("poll");
+    faults.keepBack("leases.renew");
+    faults.keepBack("work.poll");
     const claimedAt = world.clock.wallMs() - startAt;
     const enqueued = await study.enqueueMany([1, 2, 3, 4, 5, 6, 7, 8]);
     await world.clock.advance(60_000);
     // Trust is three quarters of a lease from the sending of the claim, and no renewal was answered.
     expect(started.map(({ n }) => n)).toEqual([1, 2, 3]);
     expect(started.every(({ atMs }) => atMs < claimedAt + 3_000)).toBe(true);
-    faults.deliver("poll");
-    faults.deliver("renew");
+    faults.deliver("work.poll");
+    faults.deliver("leases.renew");
     for (const { id } of enqueued) expectEnded(await world.ended(id), "completed", 1);
     expect(started.map(({ n }) => n).sort()).toEqual([1, 2, 3, 4, 5, 6, 7, 8]);
   });
@@ -372,7 +372,7 @@ export function leaseSuite(test: WorldTest): void {
     await untilRunning(world, id);
     await other.holdfast.start();
     // The first renewal is lost on its way, without an error; the connection is then replaced.
-    one.faults.swallow("renew");
+    one.faults.swallow("leases.renew");
     expectEnded(await world.ended(id, { withinMs: 8 * LEASE_MS }), "completed", 1);
   });
 
@@ -387,16 +387,16 @@ export function leaseSuite(test: WorldTest): void {
     });
     await holdfast.start();
     await world.clock.rest();
-    faults.keepBack("exchange");
-    faults.keepBack("renew");
-    faults.keepBack("poll");
+    faults.keepBack("claims.exchange");
+    faults.keepBack("leases.renew");
+    faults.keepBack("work.poll");
     const { id } = await study.enqueue({});
     await world.clock.advance(3_500);
-    faults.deliver("exchange");
+    faults.deliver("claims.exchange");
     await world.clock.advance(100);
     expect(startedAt).toEqual([]);
-    faults.deliver("poll");
-    faults.deliver("renew");
+    faults.deliver("work.poll");
+    faults.deliver("leases.renew");
     await world.ended(id);
     expect(startedAt).toHaveLength(1);
   });
@@ -415,18 +415,18 @@ export function leaseSuite(test: WorldTest): void {
     for (const { id } of await study.enqueueMany(Array.from({ length: 50 }, () => 1)))
       await world.ended(id);
     started.length = 0;
-    faults.keepBack("poll");
-    faults.keepBack("renew");
+    faults.keepBack("work.poll");
+    faults.keepBack("leases.renew");
     const enqueued = await study.enqueueMany([4_800, 2]);
     // The first renewal is sent after a third of the lease and answered 0.9 s later; then silence.
     await world.clock.advance(2_230);
-    faults.deliver("renew");
+    faults.deliver("leases.renew");
     await world.clock.rest();
-    faults.keepBack("renew");
+    faults.keepBack("leases.renew");
     await world.clock.advance(5_000);
     expect(started).toEqual([4_800]);
-    faults.deliver("poll");
-    faults.deliver("renew");
+    faults.deliver("work.poll");
+    faults.deliver("leases.renew");
     for (const { id } of enqueued) await world.ended(id);
   });
 
@@ -438,9 +438,9 @@ export function leaseSuite(test: WorldTest): void {
     await holdfast.start();
     const { id } = await study.enqueue({});
     await untilRunning(world, id);
-    faults.fail("renew", "before", { times: 40 });
+    faults.fail("leases.renew", "before", { times: 40 });
     expectEnded(await world.ended(id), "completed", 1);
-    expect(faults.of("reclaim").every(({ answer }) => answer?.length === 0)).toBe(true);
+    expect(faults.of("leases.reclaim").every(({ answer }) => answer?.length === 0)).toBe(true);
   });
 
   test("a run whose loss is not to be repeated fails when its holder falls silent", async ({
@@ -467,7 +467,7 @@ export function leaseSuite(test: WorldTest): void {
     const { holdfast, faults } = world.member();
     const marked: boolean[] = [];
     const run = (_: unknown, { runId }: { runId: string }) => {
-      const marks = faults.of("markStarted").flatMap(({ answer }) => answer ?? []);
+      const marks = faults.of("leases.markStarted").flatMap(({ answer }) => answer ?? []);
       marked.push(marks.some(({ id }) => id === runId));
     };
     const once = holdfast.job("once", { retry: { attempts: 1 }, run });
@@ -476,7 +476,7 @@ export function leaseSuite(test: WorldTest): void {
     await holdfast.start();
     for (const { id } of await once.enqueueMany([1, 2, 3])) await world.ended(id);
     expect(marked.splice(0)).toEqual([true, true, true]);
-    expect(faults.of("markStarted")).toHaveLength(1);
+    expect(faults.of("leases.markStarted")).toHaveLength(1);
     await world.ended((await lost.enqueue({})).id);
     expect(marked.splice(0)).toEqual([true]);
     await world.ended((await often.enqueue({})).id);
@@ -496,7 +496,7 @@ export function leaseSuite(test: WorldTest): void {
     });
     await one.holdfast.start();
     await world.clock.rest();
-    one.faults.keepBack("markStarted");
+    one.faults.keepBack("leases.markStarted");
     const { id } = await once.enqueue({});
     await untilRunning(world, id);
     await other.holdfast.start();
@@ -505,7 +505,7 @@ export function leaseSuite(test: WorldTest): void {
     expectEnded(await world.ended(id), "failed", 1);
     one.clock.resume();
     await world.clock.advance(LEASE_MS);
-    one.faults.deliver("markStarted");
+    one.faults.deliver("leases.markStarted");
     await world.clock.advance(LEASE_MS);
     expect(started).toEqual([]);
     // And it is none the worse for it.
@@ -524,8 +524,8 @@ export function leaseSuite(test: WorldTest): void {
     const once = other.holdfast.job("once", { retry: { attempts: 1 }, run: () => "other" });
     await one.holdfast.start();
     await world.clock.rest();
-    one.faults.fail("markStarted", "before", { times: 1_000 });
-    one.faults.keepBack("exchange");
+    one.faults.fail("leases.markStarted", "before", { times: 1_000 });
+    one.faults.keepBack("claims.exchange");
     const { id } = await once.enqueue({});
     await world.clock.advance(2_000);
     one.clock.pause();
@@ -586,9 +586,9 @@ export function leaseSuite(test: WorldTest): void {
     for (const { id } of suspects) await untilRunning(world, id);
     dead.clock.pause();
     await heir.holdfast.start();
-    heir.faults.keepBack("markStarted");
+    heir.faults.keepBack("leases.markStarted");
     await world.clock.advance(LEASE_MS + 2_000);
-    heir.faults.deliver("markStarted");
+    heir.faults.deliver("leases.markStarted");
     for (const { id } of suspects) expectEnded(await world.ended(id), "completed", 2);
     expect(most).toBe(1);
   });

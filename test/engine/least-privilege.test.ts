@@ -4,7 +4,10 @@
 import { readFileSync } from "node:fs";
 import pg from "pg";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { createHandler } from "../../src/http/handler.js";
+import { ROUTES } from "../../src/http/wire/contract.js";
 import { Holdfast, type HoldfastOptions, PermanentError } from "../../src/index.js";
+import { until } from "../support/until.js";
 
 const SERVER = process.env.HOLDFAST_TEST_POSTGRES_URL;
 const TAIL = crypto.randomUUID().replaceAll("-", "_");
@@ -108,6 +111,127 @@ describe.skipIf(SERVER === undefined)("a role of few rights", () => {
     await holdfast.stop();
     const noise = told.filter(({ event = "" }) => /^(store\.|schema\.)/.test(event));
     expect(noise).toEqual([]);
+  });
+
+  test("every noun of the API is read and changed under it", async () => {
+    const holdfast = instance({ poll: "50ms", alerts: { failureRate: { atLeast: 1 } } });
+    const leaf = holdfast.job("leaf", {
+      rate: { limit: 100, per: "1s" },
+      run: async (input: { n: number }, ctx) => {
+        ctx.progress({ stage: "begun", done: input.n });
+        return input.n;
+      },
+    });
+    const report = holdfast.job("report", { run: () => "all" });
+    const tree = holdfast.job("tree", {
+      run: (_: object, ctx) =>
+        ctx.enqueueBatch(
+          [1, 2].map((n) => ({ job: leaf, input: { n } })),
+          { then: report },
+        ),
+    });
+    holdfast.job("elsewhere", { lease: "60s" });
+    await holdfast.start();
+    const ADMIN = "an-admin-secret-of-the-test";
+    const handler = createHandler(holdfast, { secrets: { admin: ADMIN }, events: false });
+    const send = (method: string, where: string, headers: object, body?: object) =>
+      handler(
+        new Request(`http://h${where}`, {
+          method,
+          headers: { "content-type": "application/json", ...headers },
+          ...(body === undefined ? {} : { body: JSON.stringify(body) }),
+        }),
+      );
+    const ask = async (method: string, where: string, body?: object, secret = ADMIN) => {
+      const response = await send(method, where, { authorization: `Bearer ${secret}` }, body);
+      const text = await response.text();
+      expect(response.status, `${method} ${where}: ${text}`).toBeLessThan(300);
+      // biome-ignore lint/suspicious/noExplicitAny: tests look at whatever came.
+      return JSON.parse(text) as any;
+    };
+    const post = (where: string, body: object = {}, secret?: string) =>
+      ask("POST", where, body, secret);
+
+    // Credentials
+    const key = (await post("/api/keys", { name: "worker", scopes: ["worker"], expires: "1d" }))
+      .secret as string;
+    const signedIn = await send("POST", "/api/session", {}, { secret: ADMIN });
+    const cookie = String(signedIn.headers.get("set-cookie")).split(";")[0] as string;
+    const page = { cookie, origin: "http://h", host: "h" };
+    expect((await send("GET", "/api/runs", page)).status).toBe(200);
+    expect((await send("DELETE", "/api/session", page)).status).toBe(200);
+
+    // Remote workers
+    const { id } = await post("/api/jobs/elsewhere/runs", { input: 1, key: "once", tags: ["eu"] });
+    const claim = async () => {
+      const body = { instance: "w", jobs: ["elsewhere"], limit: 1 };
+      const [run] = (await post("/api/worker/claim", body, key)).runs;
+      return { instance: "w", fence: run.fence as number };
+    };
+    let held = await claim();
+    const tell = (verb: string, body: object = {}) =>
+      post(`/api/runs/${id}/${verb}`, { ...held, ...body }, key);
+    await tell("release");
+    held = await claim();
+    await post("/api/worker/heartbeat", { instance: "w", runs: [{ id, fence: held.fence }] }, key);
+    await tell("heartbeat");
+    await tell("progress", { stage: "half", done: 1, total: 2 });
+    await tell("items", { items: [{ key: "one", value: 1 }] });
+    await tell("logs", { lines: [{ level: "info", message: "hello" }] });
+    await tell("fail", { error: { message: "no" }, permanent: true });
+    await post(`/api/runs/${id}/retry`);
+    held = await claim();
+    await tell("complete", { result: 2 });
+
+    // Batches, and runs that others make
+    const root = await tree.enqueue({});
+    const isDone = async () => (await holdfast.stats()).jobs.some(({ job }) => job === "report");
+    await until("the report that follows the batch", isDone);
+    await holdfast.runs.delete(root.id);
+
+    // Schedules, calendars, monitors, backfills
+    await holdfast.calendars.upsert("holidays", { dates: ["12-25"] });
+    const daily = { job: "leaf", cron: "0 0 * * *", input: { n: 3 }, calendars: ["holidays"] };
+    await ask("PUT", "/api/schedules/daily", daily);
+    await ask("PUT", "/api/schedules/daily", { ...daily, cron: "5 0 * * *" });
+    await post("/api/schedules/daily/pause", { note: "later" });
+    await post("/api/schedules/daily/resume");
+    const now = Date.now();
+    const [from, to] = [3, 1].map((days) => new Date(now - days * DAY_MS).toISOString());
+    await post("/api/schedules/daily/backfill", { from, to });
+    await ask("PUT", "/api/schedules/watch", { monitor: true, every: "1h" });
+    await post("/api/ping/watch/start");
+    await post("/api/ping/watch/fail", { reason: "no" });
+    await post("/api/tick");
+
+    // What operators do
+    await post("/api/queues/default/pause", { note: "later" });
+    await post("/api/queues/default/resume");
+    await post("/api/pause", { note: "later" });
+    await post("/api/resume");
+    await post("/api/cleanup", { timeoutSeconds: 60, heartbeatTimeoutSeconds: 60 });
+    const place = encodeURIComponent(holdfast.instanceId);
+    await post(`/api/instances/${place}/quiet`, { note: "later" });
+    await post(`/api/instances/${place}/wake`);
+    const opened = async () => (await holdfast.alerts.list()).alerts[0];
+    await until("an alert", async () => (await opened()) !== undefined);
+    const alert = (await opened())?.id;
+    for (const verb of ["mute", "acknowledge", "resolve"])
+      await post(`/api/alerts/${alert}/${verb}`, verb === "mute" ? { for: "1h" } : {});
+    await holdfast.recover({ apply: true });
+
+    const parts: Record<string, string> = { "{name}": "daily", "{id}": id };
+    for (const { method, path } of Object.values(ROUTES)) {
+      if (method !== "GET" || path === ROUTES.events.path) continue;
+      const where = path.replace(/\{\w+\}/g, (part) => String(parts[part]));
+      const response = await send("GET", where, { authorization: `Bearer ${ADMIN}` });
+      expect([where, response.status < 500]).toEqual([where, true]);
+    }
+    await ask("DELETE", "/api/schedules/daily");
+    await holdfast.calendars.delete("holidays");
+    await ask("DELETE", "/api/keys/worker");
+    await holdfast.stop();
+    expect(JSON.stringify(told)).not.toContain("permission denied");
   });
 
   test("days of history are made ahead and dropped under it", async () => {

@@ -78,13 +78,13 @@ export function lockSuite(test: WorldTest): void {
     }
     expect(signal.aborted).toBe(false);
     // A third of the lease.
-    expect(one.faults.of("extendLock").length).toBeGreaterThanOrEqual(175);
-    expect(one.faults.of("extendLock").length).toBeLessThanOrEqual(185);
+    expect(one.faults.of("locks.extend").length).toBeGreaterThanOrEqual(175);
+    expect(one.faults.of("locks.extend").length).toBeLessThanOrEqual(185);
     door.open("done");
     expect(await world.clock.until(answer)).toMatchObject({ value: "done" });
     one.faults.clear();
     await world.clock.advance(60_000);
-    expect(one.faults.of("extendLock")).toEqual([]);
+    expect(one.faults.of("locks.extend")).toEqual([]);
   });
 
   test("if the function throws, the lock is released and the error comes out", async ({
@@ -196,7 +196,7 @@ export function lockSuite(test: WorldTest): void {
     const one = world.member();
     const { inside, door, answer } = holding(one, "import", "4s");
     const { signal } = await world.clock.until(inside);
-    one.faults.swallow("extendLock");
+    one.faults.swallow("locks.extend");
     await world.clock.advance(20_000);
     expect(signal.aborted).toBe(false);
     door.open("done");
@@ -207,10 +207,10 @@ export function lockSuite(test: WorldTest): void {
     world,
   }) => {
     const { holdfast, faults } = world.member();
-    faults.fail("acquireLock", "after", { times: 2 });
+    faults.fail("locks.acquire", "after", { times: 2 });
     const answer = await world.clock.until(holdfast.lock("import", {}, () => "done"));
     expect(answer).toEqual({ acquired: true, value: "done", fence: 1 });
-    expect(faults.of("acquireLock")).toHaveLength(3);
+    expect(faults.of("locks.acquire")).toHaveLength(3);
     expect(await holdfast.locks.stats()).toMatchObject({ released: 1, acquired: 0 });
   });
 
@@ -219,7 +219,7 @@ export function lockSuite(test: WorldTest): void {
   }) => {
     const one = world.member();
     const other = world.member();
-    one.faults.keepBack("acquireLock");
+    one.faults.keepBack("locks.acquire");
     let ran = false;
     const late = one.holdfast.lock("import", { lease: "2s" }, () => {
       ran = true;
@@ -228,7 +228,7 @@ export function lockSuite(test: WorldTest): void {
     await world.clock.advance(5_000);
     const taken = holding(other, "import");
     await world.clock.until(taken.inside);
-    one.faults.deliver("acquireLock");
+    one.faults.deliver("locks.acquire");
     await expect(world.clock.until(late)).rejects.toBeInstanceOf(LeaseLostError);
     expect(ran).toBe(false);
     taken.door.open("done");
@@ -237,7 +237,7 @@ export function lockSuite(test: WorldTest): void {
 
   test("a release whose answer was lost is repeated and was a release", async ({ world }) => {
     const { holdfast, faults } = world.member();
-    faults.fail("releaseLock", "after");
+    faults.fail("locks.release", "after");
     expect(await world.clock.until(holdfast.lock("import", {}, () => "done"))).toMatchObject({
       acquired: true,
     });
@@ -248,7 +248,7 @@ export function lockSuite(test: WorldTest): void {
     world,
   }) => {
     const one = world.member();
-    one.faults.fail("releaseLock", "before", { times: 100 });
+    one.faults.fail("locks.release", "before", { times: 100 });
     const answer = await world.clock.until(one.holdfast.lock("import", { lease: "3s" }, () => 7));
     expect(answer).toMatchObject({ acquired: true, value: 7 });
     expect(heard(one, "lock.unreleased")).toMatchObject([{ lock: "import" }]);
@@ -269,7 +269,10 @@ export function lockSuite(test: WorldTest): void {
     });
     await expect(world.clock.until(asked)).rejects.toBeInstanceOf(StoreUnavailableError);
     faults.comeUp();
-    faults.fail("acquireLock", "after", { times: 100, error: new OutcomeUnknownError("acquire") });
+    faults.fail("locks.acquire", "after", {
+      times: 100,
+      error: new OutcomeUnknownError("acquire"),
+    });
     const unknown = holdfast.lock("import", {}, () => {
       ran = true;
     });
@@ -362,7 +365,7 @@ export function lockSuite(test: WorldTest): void {
     await world.clock.advance(1_000);
     door.open("done");
     await world.clock.until(answer);
-    other.faults.fail("acquireLock", "after");
+    other.faults.fail("locks.acquire", "after");
     expect(await world.clock.until(waiting)).toMatchObject({ value: 2, fence: 2 });
     expect(await one.holdfast.locks.stats()).toMatchObject({ released: 2, waiting: 0 });
   });
@@ -417,11 +420,11 @@ export function lockSuite(test: WorldTest): void {
     const { holdfast, faults } = world.member();
     for (let times = 0; times < 5; times += 1)
       await world.clock.until(holdfast.lock("import", {}, () => 1));
-    expect(faults.of("tidyLocks")).toHaveLength(1);
+    expect(faults.of("locks.tidy")).toHaveLength(1);
     await world.clock.advance(60_000);
     await world.clock.until(holdfast.lock("import", {}, () => 1));
     await world.clock.rest();
-    expect(faults.of("tidyLocks")).toHaveLength(2);
+    expect(faults.of("locks.tidy")).toHaveLength(2);
   });
 
   test("where locking is off, the function runs without a fence and every start says so", async ({
@@ -441,7 +444,7 @@ export function lockSuite(test: WorldTest): void {
       value: { fence: null, inner: { acquired: true, value: "both", fence: null } },
     });
     expect(heard(other, "locking.disabled")).toHaveLength(1);
-    expect(one.faults.of("acquireLock")).toEqual([]);
+    expect(one.faults.of("locks.acquire")).toEqual([]);
   });
 
   test("a stop tells those who wait, gives functions their grace, then aborts them and lets go", async ({
@@ -497,7 +500,7 @@ export function lockSuite(test: WorldTest): void {
     await expect(holdfast.locks.list({ limit: 0 })).rejects.toThrow("limit");
     await expect(holdfast.locks.history({ cursor: "x" })).rejects.toThrow("cursor");
     await expect(holdfast.locks.release("x", "y".repeat(501))).rejects.toThrow("note");
-    expect(faults.of("acquireLock")).toEqual([]);
+    expect(faults.of("locks.acquire")).toEqual([]);
     expect(() => world.member({ locks: {} as never, lockLease: "1ms" })).toThrow(
       /lockLease[\s\S]*redisLocks|redisLocks[\s\S]*lockLease/,
     );

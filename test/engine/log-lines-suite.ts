@@ -5,7 +5,7 @@ import { expect } from "vitest";
 import { lineLogger } from "../../src/telemetry/log.js";
 import { Door, type World, type WorldTest } from "./world.js";
 
-/** What was said, with everything that differs from run to run told by its kind. */
+/** The logged lines, with a placeholder for each value that differs from run to run. */
 class Lines {
   readonly #lines: string[] = [];
   readonly logger = lineLogger(
@@ -66,12 +66,12 @@ export function logLinesSuite(test: WorldTest): void {
     lines.now("not time yet");
     await world.clock.until(holdfast.schedules.trigger("signals", { ifDue: true }));
     lines.now("schedule read error");
-    faults.fail("scheduleStates", "before");
+    faults.fail("schedules.states", "before");
     await expect(world.clock.until(holdfast.schedules.trigger("signals"))).rejects.toThrow();
     await golden(lines, "000-scheduler-lock");
   });
 
-  test("001: a run that fell silent is taken back, and says whether it was silence or time", async ({
+  test("001: a silent run is reclaimed, and its log says whether its lease or its timeout ran out", async ({
     world,
   }) => {
     const lines = new Lines();
@@ -142,12 +142,12 @@ export function logLinesSuite(test: WorldTest): void {
       await holdfast.start();
     }
     await world.clock.advance(59_000);
-    for (const { faults } of members) faults.holdUp("writeSchedules");
+    for (const { faults } of members) faults.holdUp("schedules.write");
     await world.clock.advance(2_500);
     lines.now("two instances claim the same tick");
     // Both have decided it; that one writes before the other orders what the two of them say.
     for (const { faults } of members) {
-      faults.deliver("writeSchedules");
+      faults.deliver("schedules.write");
       await world.clock.advance(500);
     }
     lines.now("ten seconds later");

@@ -1,7 +1,7 @@
 // Work that stays in its transaction for three leases, beside twenty runs of the same claim.
 
 import { test as base, describe, expect } from "vitest";
-import type { SqliteHandle } from "../../src/store/sqlite/connection.js";
+import type { SqliteHandle } from "../../src/store/sqlite/handle.js";
 import { Effects } from "./effects.js";
 import { memoryPlace, POSTGRES_URL, postgresPlace } from "./places.js";
 import { Door, type EnginePlace, heard, World } from "./world.js";
@@ -25,7 +25,7 @@ const onSqlite = testOn(memoryPlace);
 describe.skipIf(POSTGRES_URL === undefined)("a long commit on PostgreSQL", () => {
   onPostgres("costs no sibling its lease", async ({ world }) => {
     const effects = await Effects.open(world);
-    const member = world.member({}, { free: ["commit"] });
+    const member = world.member({}, { free: ["commits.run"] });
     const isIn = new Door();
     const mayGo = new Door();
     const hasCommitted = new Door();
@@ -102,7 +102,7 @@ describe("a long commit on SQLite", () => {
         await holdfast.start({ worker: { concurrency: 30 } });
         await world.reached(enqueued[0]?.id as string, ({ status }) => status === "completed");
         if (isTakenOver) {
-          // Whoever comes first after the file is free takes what has expired.
+          // The first process after the file is free reclaims the expired runs.
           clock.pause();
           await other.holdfast.start({ worker: { concurrency: 30 } });
           await world.clock.advance(1_000);

@@ -53,8 +53,8 @@ export function longRunSuite(test: WorldTest): void {
     await holdfast.start();
     const { id } = await study.enqueue({});
     await world.ended(id);
-    expect(faults.of("progress").length).toBeGreaterThanOrEqual(5);
-    expect(faults.of("progress").length).toBeLessThanOrEqual(8);
+    expect(faults.of("progress.write").length).toBeGreaterThanOrEqual(5);
+    expect(faults.of("progress.write").length).toBeLessThanOrEqual(8);
     expect((await holdfast.runs.get(id))?.progress).toMatchObject({ done: 5_001 });
   });
 
@@ -74,7 +74,7 @@ export function longRunSuite(test: WorldTest): void {
     const { id } = await study.enqueue({});
     const before = await world.reached(id, ({ status }) => status === "running");
     const after = await world.reached(id, ({ leaseUntil }) => leaseUntil !== before.leaseUntil);
-    expect(faults.of("renew")).toEqual([]);
+    expect(faults.of("leases.renew")).toEqual([]);
     expect(Number(after.leaseUntil)).toBeGreaterThanOrEqual(Number(before.leaseUntil) + 5_000);
   });
 
@@ -116,8 +116,8 @@ export function longRunSuite(test: WorldTest): void {
     const { holdfast, clock, faults } = world.member();
     const study = holdfast.job("study", {
       run: async (_, ctx) => {
-        faults.fail("progress", "before", { times: 3 });
-        faults.fail("appendLogs", "after", { times: 2 });
+        faults.fail("progress.write", "before", { times: 3 });
+        faults.fail("logs.append", "after", { times: 2 });
         ctx.log.info("one");
         await ctx.progress({ stage: "load" });
         await clock.sleep(10_000);
@@ -139,8 +139,8 @@ export function longRunSuite(test: WorldTest): void {
     const { holdfast, faults } = world.member();
     const study = holdfast.job("study", {
       run: async (_, ctx) => {
-        faults.swallow("progress");
-        faults.fail("appendLogs", "before", { times: 99 });
+        faults.swallow("progress.write");
+        faults.fail("logs.append", "before", { times: 99 });
         ctx.log.info("nobody will read this");
         void ctx.progress({ done: 1 });
         return "done";
@@ -207,7 +207,7 @@ export function longRunSuite(test: WorldTest): void {
     };
     expect(rest.lines[0]).toMatchObject(broken);
     const end = await member.holdfast.runs.logs(id, { after: rest.cursor });
-    expect(end).toEqual({ lines: [], cursor: rest.cursor });
+    expect(end).toEqual({ lines: [], cursor: rest.cursor, nextCursor: null });
     // The logger gets the same lines, with what names the run.
     expect(member.said).toContainEqual({ run: id, job: "study", attempt: 1, tags: ["nightly"] });
   });
@@ -227,14 +227,14 @@ export function longRunSuite(test: WorldTest): void {
     });
     await holdfast.start();
     await world.ended((await silent.enqueue({})).id);
-    expect(faults.of("appendLogs")).toEqual([]);
-    expect(faults.of("progress")).toEqual([]);
+    expect(faults.of("logs.append")).toEqual([]);
+    expect(faults.of("progress.write")).toEqual([]);
     const runs = await chatty.enqueueMany([{}, {}, {}, {}]);
     for (const { id } of runs) {
       await world.ended(id);
       expect((await holdfast.runs.logs(id)).lines).toHaveLength(100);
     }
-    expect(faults.of("appendLogs").length).toBeLessThanOrEqual(16);
+    expect(faults.of("logs.append").length).toBeLessThanOrEqual(16);
   });
 
   test("too many lines are counted, not kept, and a last line says how many", async ({ world }) => {

@@ -1,4 +1,4 @@
-// What an instance counts of itself, on a clock that the test moves.
+// Tests the counts that an instance keeps of itself, on a clock that the test moves.
 
 import { expect } from "vitest";
 import { samplesOf } from "../support/prometheus.js";
@@ -87,9 +87,9 @@ export function metricsSuite(test: WorldTest): void {
     }
     await world.clock.advance(59_000);
     // Both have read that it is due before either writes.
-    for (const { faults } of members) faults.holdUp("writeSchedules");
+    for (const { faults } of members) faults.holdUp("schedules.write");
     await world.clock.advance(2_500);
-    for (const { faults } of members) faults.deliver("writeSchedules");
+    for (const { faults } of members) faults.deliver("schedules.write");
     await world.clock.advance(1_000);
     const told = await Promise.all(
       members.map((member) => valuesOf(world, member, "holdfast_tick_claims_total")),
@@ -123,9 +123,9 @@ export function metricsSuite(test: WorldTest): void {
   });
 
   test("a database that never answers is not waited for", async ({ world }) => {
-    const member = world.member({}, { free: ["figures"] });
+    const member = world.member({}, { free: ["statistics.figures"] });
     await member.holdfast.start();
-    member.faults.swallow("figures");
+    member.faults.swallow("statistics.figures");
     expect(await valuesOf(world, member, "holdfast_database_up")).toEqual([{ value: 0 }]);
   });
 
@@ -137,11 +137,11 @@ export function metricsSuite(test: WorldTest): void {
     const read = () => Promise.all(Array.from({ length: 100 }, () => member.holdfast.metrics()));
     await world.clock.until(read());
     await world.clock.until(read());
-    expect(member.faults.of("figures")).toHaveLength(1);
-    expect(member.faults.of("statistics")).toHaveLength(1);
+    expect(member.faults.of("statistics.figures")).toHaveLength(1);
+    expect(member.faults.of("statistics.summary")).toHaveLength(1);
     await world.clock.advance(5_001);
     await world.clock.until(read());
-    expect(member.faults.of("figures")).toHaveLength(2);
+    expect(member.faults.of("statistics.figures")).toHaveLength(2);
   });
 
   test("attempts that did not end their run, and items that failed, are counted", async ({

@@ -15,7 +15,7 @@ import {
   SECOND,
   stateOf,
   tickRecords,
-} from "./schedule-words.js";
+} from "./schedule-fixtures.js";
 import { heard, type World, type WorldTest } from "./world.js";
 
 const HOURLY = { monitor: true, cron: "0 * * * *", grace: "10m" } as const;
@@ -62,7 +62,7 @@ export function monitorSuite(test: WorldTest): void {
     await pass(HOUR + 4 * MINUTE);
     expect(await ledger(world, "backup")).toEqual([]);
     expect((await holdfast.schedules.get("backup"))?.nextAt).toEqual(at(HOUR));
-    expect(await explain(HOUR)).toMatch(/its check-in is waited for until 2026-01-15 13:10 UTC\.$/);
+    expect(await explain(HOUR)).toMatch(/its check-in is expected by 2026-01-15 13:10 UTC\.$/);
     const pinged = await ping();
     expect(pinged).toEqual({
       state: "ok",
@@ -156,7 +156,7 @@ export function monitorSuite(test: WorldTest): void {
     await pass(11 * MINUTE);
     expect(await ledger(world, "backup")).toEqual(["13:00 on_time", "14:00 no_ping"]);
     expect(await explain(2 * HOUR)).toMatch(
-      /no check-in arrived between .* and 2026-01-15 14:10 UTC; it began at 2026-01-15 14:00 UTC, and nothing was heard of its end\.$/,
+      /no check-in arrived between .* and 2026-01-15 14:10 UTC; its start was reported at 2026-01-15 14:00 UTC, its end never was\.$/,
     );
     expect(await stateOf(world, "backup")).toMatchObject({ beganAt: null });
   });
@@ -238,10 +238,10 @@ export function monitorSuite(test: WorldTest): void {
   }) => {
     const { ping, pass, faults } = await monitored(world, { grace: "3h" });
     await pass(2 * HOUR + MINUTE);
-    faults.fail("writeSchedules", "after");
+    faults.fail("schedules.write", "after");
     expect(await world.clock.until(ping())).toMatchObject({ tick: at(HOUR), repeated: false });
     expect(await ledger(world, "backup")).toEqual(["13:00 on_time"]);
-    faults.fail("writeSchedules", "after");
+    faults.fail("schedules.write", "after");
     const failed = await world.clock.until(ping({ state: "fail", deliveryId: "d" }));
     expect(failed).toMatchObject({ tick: at(2 * HOUR), repeated: false });
     expect(await runLines(world, "backup")).toHaveLength(2);
@@ -293,7 +293,7 @@ export function monitorSuite(test: WorldTest): void {
     expect(rows).toEqual(["03-29T01:00 on_time ×1", "03-30T00:30 no_ping ×3"]);
     const tick = new Date(Date.UTC(2026, 2, 31, 0, 30));
     const { evidence } = await holdfast.schedules.explain("backup", tick);
-    expect(evidence.join("\n")).toMatch(/had polled last at 2026-03-29 .* before the tick/);
+    expect(evidence.join("\n")).toMatch(/polled at 2026-03-29 .* before the tick/);
     expect(await wrong()).toEqual([]);
   });
 

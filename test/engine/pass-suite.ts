@@ -2,7 +2,7 @@
 
 import { expect } from "vitest";
 import { ConfigurationError } from "../../src/shared/errors.js";
-import { DAY, MINUTE, NOON, runLines, SECOND, student } from "./schedule-words.js";
+import { DAY, MINUTE, NOON, runLines, SECOND, student } from "./schedule-fixtures.js";
 import { aborted, expectEnded, type World, type WorldTest } from "./world.js";
 
 /** Two instances that nobody started, and a minutely schedule whose first tick is due. */
@@ -39,7 +39,7 @@ export function passSuite(test: WorldTest): void {
     one.faults.clear();
     const answer = await world.clock.until(one.holdfast.tick());
     expect(answer).toMatchObject({ executed: 0, nextWakeAt: new Date(NOON + 2 * MINUTE) });
-    expect(one.faults.calls.map(({ verb }) => verb)).toEqual(["poll", "takeAlertTurn"]);
+    expect(one.faults.calls.map(({ verb }) => verb)).toEqual(["work.poll", "alerts.takeTurn"]);
   });
 
   test("of many calls at once one fires the tick, and it is executed once", async ({ world }) => {
@@ -92,7 +92,7 @@ export function passSuite(test: WorldTest): void {
     expect(await world.clock.until(long)).toMatchObject({ executed: 1 });
   });
 
-  test("what a dead process left is taken back and counted", async ({ world }) => {
+  test("the runs of a dead process are reclaimed and counted", async ({ world }) => {
     const { one, other } = await dueOnce(world, {
       attempts: 3,
       run: async ({ attempt }) => {
@@ -137,7 +137,7 @@ export function passSuite(test: WorldTest): void {
     expect((await holdfast.runs.list()).runs).toHaveLength(2);
     expect(await world.clock.until(holdfast.tick())).toMatchObject({ executed: 1 });
     expect((await holdfast.runs.list()).runs).toHaveLength(1);
-    const pruned = () => faults.calls.filter(({ verb }) => verb === "prune").length;
+    const pruned = () => faults.calls.filter(({ verb }) => verb === "retention.prune").length;
     faults.clear();
     await world.clock.until(holdfast.tick());
     await world.clock.advance(29 * MINUTE);
@@ -152,9 +152,9 @@ export function passSuite(test: WorldTest): void {
     const { holdfast, faults } = student(world);
     const failed: string[] = [];
     holdfast.on("store.failed", ({ what }) => void failed.push(what));
-    faults.fail("prune", "before");
+    faults.fail("retention.prune", "before");
     expect(await world.clock.until(holdfast.tick())).toMatchObject({ ok: true });
-    expect(failed).toEqual(["tidy"]);
+    expect(failed).toEqual(["retention"]);
   });
 
   test("what was told to stop long ago and did not is ended by a call that executes nothing", async ({

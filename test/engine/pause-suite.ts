@@ -2,7 +2,15 @@
 
 import { expect } from "vitest";
 import { ConfigurationError } from "../../src/shared/errors.js";
-import { ledger, MINUTE, NOON, runLines, SECOND, student, tickRecords } from "./schedule-words.js";
+import {
+  ledger,
+  MINUTE,
+  NOON,
+  runLines,
+  SECOND,
+  student,
+  tickRecords,
+} from "./schedule-fixtures.js";
 import { Door, heard, type WorldTest } from "./world.js";
 
 const MINUTELY = { job: "study", cron: "* * * * *" } as const;
@@ -123,14 +131,14 @@ export function pauseSuite(test: WorldTest): void {
     expect(ran).toEqual(["manual -"]);
   });
 
-  test("an edit meanwhile closes the books without firing", async ({ world }) => {
+  test("an edit meanwhile settles the ticks without firing", async ({ world }) => {
     const { holdfast } = student(world);
     await holdfast.schedules.upsert("s", { ...MINUTELY, missed: "all" });
     await world.clock.advance(2 * MINUTE + SECOND);
     await holdfast.pause({ note: "why" });
     await world.clock.advance(2 * MINUTE);
     await holdfast.schedules.upsert("s", { job: "study", cron: "*/10 * * * *" });
-    // What was due before the pause could not be made up for any more.
+    // Ticks that were due before the pause can no longer be run late.
     expect(await ledger(world)).toEqual([
       "12:01 paused",
       "12:02 paused",
@@ -172,7 +180,7 @@ export function pauseSuite(test: WorldTest): void {
     await world.clock.advance(15 * SECOND);
     const past = await explain(MINUTE);
     expect(past.text).toContain("was skipped: everything was paused by ada");
-    expect(past.evidence.join("\n")).toContain("while everything is paused no schedule fires");
+    expect(past.evidence.join("\n")).toContain("while everything is paused, no schedule fires");
   });
 
   test("what is wrong is refused with its field", async ({ world }) => {

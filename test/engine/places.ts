@@ -4,7 +4,7 @@ import { DatabaseSync } from "@photostructure/sqlite";
 import pg from "pg";
 import { systemClock } from "../../src/shared/adapters/clock.js";
 import { PostgresStore } from "../../src/store/postgres/store.js";
-import type { SqliteHandle } from "../../src/store/sqlite/connection.js";
+import type { SqliteHandle } from "../../src/store/sqlite/handle.js";
 import { SqliteStore } from "../../src/store/sqlite/store.js";
 import { SeededRandom } from "../../src/testing/virtual-clock.js";
 import { borrowSchema } from "../support/borrowed-schema.js";
@@ -23,7 +23,7 @@ export async function memoryPlace(): Promise<EnginePlace> {
       new SqliteStore({
         source: { handle: handle as unknown as SqliteHandle },
         clock,
-        chance: new SeededRandom(1),
+        random: new SeededRandom(1),
         synchronous: "FULL",
         migrate: "auto",
         mayCreate: true,
@@ -32,6 +32,10 @@ export async function memoryPlace(): Promise<EnginePlace> {
     execute: async (sql) => handle.exec(sql.replace(/\{([a-z_]+)\}/g, "holdfast_$1")),
     rows: async (sql) => handle.prepare(sql).all() as Record<string, unknown>[],
     table: (plain) => `holdfast_${plain}`,
+    transaction: async () => {
+      handle.exec("begin immediate");
+      return { tx: handle, finish: async (how) => handle.exec(how) };
+    },
     clear: async () => handle.close(),
   };
 }
@@ -58,8 +62,8 @@ export async function postgresPlace(): Promise<EnginePlace> {
       });
       // The test's time stands still while a statement is on its way; the server takes real time, and
       // a slow disk must not make an answer too late that in the test's time came at once.
-      const renew = store.renew.bind(store);
-      store.renew = (params) => renew({ ...params, timeoutMs: PATIENCE_MS });
+      const renew = store.leases.renew.bind(store.leases);
+      store.leases.renew = (params) => renew({ ...params, timeoutMs: PATIENCE_MS });
       return store;
     },
     execute: async (sql) => {
@@ -67,6 +71,16 @@ export async function postgresPlace(): Promise<EnginePlace> {
     },
     rows: query,
     table: (plain) => `"${schema}".${plain}`,
+    transaction: async () => {
+      const client = new pg.Client(POSTGRES_URL);
+      await client.connect();
+      await client.query("begin isolation level serializable");
+      const finish = async (how: string) => {
+        await client.query(how);
+        await client.end();
+      };
+      return { tx: client, finish };
+    },
     clear: borrowed.giveBack,
   };
 }

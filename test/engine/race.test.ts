@@ -8,7 +8,7 @@ import { Holdfast } from "../../src/holdfast.js";
 import { ScheduleCache } from "../../src/schedules/schedule-cache.js";
 import { tickOnce } from "../../src/schedules/ticker.js";
 import type { Clock } from "../../src/shared/ports.js";
-import type { SqliteHandle } from "../../src/store/sqlite/connection.js";
+import type { SqliteHandle } from "../../src/store/sqlite/handle.js";
 import { SqliteStore } from "../../src/store/sqlite/store.js";
 import type { Store } from "../../src/store/store.js";
 import { Meters } from "../../src/telemetry/meters.js";
@@ -26,7 +26,7 @@ type Member = { readonly holdfast: Holdfast; readonly store: Store; tick(): Prom
 class Room {
   readonly members: readonly Member[];
   readonly #handle = new DatabaseSync(":memory:");
-  readonly #chance = new SeededRandom(7);
+  readonly #random = new SeededRandom(7);
   now = START;
 
   constructor(s: Scheduler) {
@@ -43,7 +43,7 @@ class Room {
       },
       soon: (callback) => void s.schedule(Promise.resolve()).then(callback),
     };
-    const ports = { clock, chance: this.#chance, ids: seededIds(clock, this.#chance) };
+    const ports = { clock, random: this.#random, ids: seededIds(clock, this.#random) };
     this.members = [1, 2, 3].map(() => {
       const store = inTurn(this.#store(clock), s);
       const holdfast = new Holdfast(
@@ -70,7 +70,7 @@ class Room {
     return new SqliteStore({
       source: { handle: this.#handle as unknown as SqliteHandle },
       clock,
-      chance: this.#chance,
+      random: this.#random,
       synchronous: "FULL",
       migrate: "auto",
       mayCreate: true,
@@ -87,7 +87,7 @@ class Room {
   }
 }
 
-/** Whoever asks first is not who is answered first. */
+/** The first caller does not get the first response. */
 function inTurn(store: Store, s: Scheduler): Store {
   return new Proxy(store, {
     get(target, name) {

@@ -1,5 +1,5 @@
-// What workers elsewhere are told when they end a run: the truth about that attempt, also when somebody
-// else has ended it the same way before.
+// Tests the responses to remote workers that end a run: the truth about that attempt, also when another caller has
+// ended it the same way before.
 
 import { expect } from "vitest";
 import { LeaseLostError } from "../../src/shared/errors.js";

@@ -1,4 +1,4 @@
-// What becomes of a run whose handler throws: tried again after the policy's waits, put off, or failed.
+// Tests runs whose handler throws: retried after the policy's waits, postponed, or failed.
 
 import { expect } from "vitest";
 import { z } from "zod";
@@ -148,6 +148,30 @@ export function retrySuite(test: WorldTest): void {
     const busy = await call.enqueue(503);
     expectEnded(await world.ended(busy.id), "failed", 2);
     expect((startedAt[1] as number) - (startedAt[0] as number)).toBe(120_000);
+  });
+
+  test("Retry-After is capped by the longest wait, unless the job honours it beyond", async ({
+    world,
+  }) => {
+    const { holdfast } = world.member();
+    const startedAt = new Map<string, number[]>();
+    const call = (name: string, honourRetryAfter: "up-to-max" | "beyond-max") =>
+      holdfast.job(name, {
+        retry: { attempts: 2, delay: "10s", max: "60s", jitter: 0, honourRetryAfter },
+        run: () => {
+          startedAt.set(name, [...(startedAt.get(name) ?? []), world.clock.wallMs()]);
+          const headers = { "retry-after": "300" };
+          throw Object.assign(new Error("HTTP 429"), { status: 429, headers });
+        },
+      });
+    const jobs = [call("capped", "up-to-max"), call("patient", "beyond-max")];
+    await holdfast.start();
+    for (const job of jobs) await world.ended((await job.enqueue({})).id);
+    const waits = [...startedAt.values()].map(([first = 0, second = 0]) => second - first);
+    expect(waits).toEqual([60_000, 300_000]);
+    expect(() =>
+      holdfast.job("wrong", { retry: { honourRetryAfter: true as never }, run: () => 1 }),
+    ).toThrow('retry.honourRetryAfter: must be "up-to-max" or "beyond-max"');
   });
 
   test("a handler may put its run off by a delay or to an instant, without burning an attempt", async ({

@@ -1,4 +1,4 @@
-// What an instance costs and how it shares: statements when idle, the buffer, fairness to long runs.
+// Tests the cost and the fairness of an instance: statements when idle, the buffer, and long runs beside short ones.
 
 import { expect } from "vitest";
 import { LATERS_MAX } from "../../src/runs/rules/run.js";
@@ -13,7 +13,7 @@ export function rhythmSuite(test: WorldTest): void {
     await world.clock.advance(120_000);
     faults.clear();
     await world.clock.advance(600_000);
-    expect(new Set(faults.calls.map(({ verb }) => verb))).toEqual(new Set(["poll"]));
+    expect(new Set(faults.calls.map(({ verb }) => verb))).toEqual(new Set(["work.poll"]));
     expect(faults.calls.length).toBeLessThanOrEqual(615);
     expect(faults.calls.length).toBeGreaterThanOrEqual(585);
     const gaps = faults.calls.slice(1).map(({ atMs }, at) => atMs - (faults.calls[at]?.atMs ?? 0));
@@ -30,10 +30,17 @@ export function rhythmSuite(test: WorldTest): void {
     await world.clock.advance(120_000);
     for (const { faults } of members) faults.clear();
     await world.clock.advance(600_000);
-    const asked = members.map(({ faults }) => faults.calls.filter(({ verb }) => verb !== "poll"));
+    const asked = members.map(({ faults }) =>
+      faults.calls.filter(({ verb }) => verb !== "work.poll"),
+    );
     const verbs = new Set(asked.flat().map(({ verb }) => verb));
-    const look = ["sightOfSchedules", "sightOfRest", "statistics", "openAlerts"];
-    expect(verbs).toEqual(new Set(["takeAlertTurn", ...look]));
+    const look = [
+      "alerts.observeSchedules",
+      "alerts.observeRest",
+      "statistics.summary",
+      "alerts.listOpen",
+    ];
+    expect(verbs).toEqual(new Set(["alerts.takeTurn", ...look]));
     expect(asked.flat().length).toBeLessThanOrEqual(60);
   });
 
@@ -47,8 +54,10 @@ export function rhythmSuite(test: WorldTest): void {
     await world.clock.advance(120_000);
     faults.clear();
     await world.clock.advance(300_000);
-    expect(new Set(faults.calls.map(({ verb }) => verb))).toEqual(new Set(["poll", "renew"]));
-    expect(faults.of("renew").length).toBeLessThanOrEqual(31);
+    expect(new Set(faults.calls.map(({ verb }) => verb))).toEqual(
+      new Set(["work.poll", "leases.renew"]),
+    );
+    expect(faults.of("leases.renew").length).toBeLessThanOrEqual(31);
   });
 
   test("long runs in every place do not wear out those that wait behind them", async ({
@@ -68,7 +77,9 @@ export function rhythmSuite(test: WorldTest): void {
     await world.clock.advance(10_000);
     faults.clear();
     await world.clock.advance(1_100_000);
-    const handedBack = faults.of("exchange").flatMap(({ params }) => params.settlements).length;
+    const handedBack = faults
+      .of("claims.exchange")
+      .flatMap(({ params }) => params.settlements).length;
     expect(handedBack).toBeLessThanOrEqual(400);
     for (const { id } of short)
       expectEnded(await world.ended(id, { withinMs: 200_000 }), "completed", 1);
@@ -99,7 +110,7 @@ export function rhythmSuite(test: WorldTest): void {
     await holdfast.start({ worker: { concurrency: 5 } });
     const enqueued = await study.enqueueMany(Array.from({ length: 400 }, () => ({})));
     for (const { id } of enqueued) await world.ended(id);
-    for (const { params, answer } of faults.of("exchange")) {
+    for (const { params, answer } of faults.of("claims.exchange")) {
       const claimed = (answer?.claims ?? []).reduce((sum, { runs }) => sum + runs.length, 0);
       expect(claimed).toBeLessThanOrEqual(params.limit);
       // Five at once and 200 ms of work in the buffer, at 50 ms each.
@@ -116,9 +127,9 @@ export function rhythmSuite(test: WorldTest): void {
     const enqueued = await Promise.all(Array.from({ length: 300 }, () => study.enqueue(input)));
     await holdfast.start();
     for (const { id } of enqueued) expectEnded(await world.ended(id), "completed", 1);
-    for (const { params } of faults.of("enqueue"))
+    for (const { params } of faults.of("enqueue.runs"))
       expect(params.runs.length * input.length).toBeLessThanOrEqual(10_000_000);
-    for (const { params } of faults.of("exchange"))
+    for (const { params } of faults.of("claims.exchange"))
       expect(params.limit * input.length).toBeLessThanOrEqual(40_000_000);
   });
 
@@ -130,7 +141,7 @@ export function rhythmSuite(test: WorldTest): void {
     await holdfast.start({ worker: false });
     for (let count = 0; count < 20; count += 1) await study.enqueue({});
     await world.clock.advance(5_000);
-    expect(faults.of("exchange")).toEqual([]);
+    expect(faults.of("claims.exchange")).toEqual([]);
   });
 
   test("large results travel in statements of a bounded size", async ({ world }) => {
@@ -138,13 +149,13 @@ export function rhythmSuite(test: WorldTest): void {
     const study = holdfast.job("study", { run: () => "x".repeat(1_000_000) });
     await holdfast.start({ worker: { concurrency: 40 } });
     await world.clock.rest();
-    faults.fail("exchange", "before", {
+    faults.fail("claims.exchange", "before", {
       times: 1,
       fits: ({ settlements }) => settlements.length > 0,
     });
     const enqueued = await study.enqueueMany(Array.from({ length: 40 }, () => ({})));
     for (const { id } of enqueued) expectEnded(await world.ended(id), "completed", 1);
-    for (const { params } of faults.of("exchange")) {
+    for (const { params } of faults.of("claims.exchange")) {
       const chars = params.settlements.reduce(
         (sum, each) => sum + (each.to === "pending" ? 0 : (each.result?.length ?? 0)),
         0,

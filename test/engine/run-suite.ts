@@ -250,7 +250,7 @@ export function runSuite(test: WorldTest): void {
         study.enqueue({ n }, n % 10 === 0 ? { key: `k${n}` } : {}),
       ),
     );
-    expect(faults.of("enqueue").length).toBeLessThanOrEqual(3);
+    expect(faults.of("enqueue.runs").length).toBeLessThanOrEqual(3);
     const runs = await Promise.all(answers.map(({ id }) => holdfast.runs.get(id)));
     expect(runs.map((run) => run?.input)).toEqual(Array.from({ length: 100 }, (_, n) => ({ n })));
   });
@@ -259,7 +259,7 @@ export function runSuite(test: WorldTest): void {
     const { holdfast, faults } = world.member();
     const study = holdfast.job<{ n: number }>("study", {});
     await holdfast.runs.list();
-    faults.fail("enqueue", "before", {
+    faults.fail("enqueue.runs", "before", {
       times: 1_000,
       error: new RangeError("value out of range"),
       fits: ({ runs }) => runs.some(({ input }) => input === '{"n":13}'),

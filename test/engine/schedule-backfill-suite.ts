@@ -11,7 +11,7 @@ import {
   runRecords,
   SECOND,
   student,
-} from "./schedule-words.js";
+} from "./schedule-fixtures.js";
 import { Door, type World, type WorldTest } from "./world.js";
 
 const EVERY = { job: "study", cron: "*/10 * * * *" } as const;
@@ -49,7 +49,7 @@ export function scheduleBackfillSuite(test: WorldTest): void {
     const before = await ledger(world);
     const asked = holdfast.schedules.backfill("s", { from: at(1), to: at(2 * HOUR), by: "ada" });
     const backfill = await world.clock.until(asked);
-    // What lies ahead is no part of it.
+    // Future ticks are no part of it.
     expect(backfill).toMatchObject({ status: "running", total: 6, made: 0, createdBy: "ada" });
     await world.clock.advance(5 * SECOND);
     const [going] = await holdfast.schedules.backfills("s");
@@ -181,7 +181,7 @@ export function scheduleBackfillSuite(test: WorldTest): void {
 
   test("a lost answer never gives a backfill a second run for a tick", async ({ world }) => {
     const { holdfast, faults } = await afterAnHour(world);
-    faults.fail("writeSchedules", "after", {
+    faults.fail("schedules.write", "after", {
       times: 4,
       fits: ({ changes }) => changes.some(({ backfill }) => backfill?.run != null),
     });

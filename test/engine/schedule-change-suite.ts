@@ -13,13 +13,13 @@ import {
   stateOf,
   student,
   tickRecords,
-} from "./schedule-words.js";
+} from "./schedule-fixtures.js";
 import type { WorldTest } from "./world.js";
 
 const MINUTELY = { job: "study", cron: "* * * * *" } as const;
 
 export function scheduleChangeSuite(test: WorldTest): void {
-  test("a pause closes the books, and resume records what it left out as one row", async ({
+  test("a pause settles the ticks before it, and a resume records its ticks as one row", async ({
     world,
   }) => {
     const { holdfast, ran } = student(world, { options: { poll: "10s" } });
@@ -65,12 +65,12 @@ export function scheduleChangeSuite(test: WorldTest): void {
     const { holdfast, faults } = student(world, { options: { poll: "10s" } });
     await holdfast.schedules.upsert("s", { ...MINUTELY, missed: "skip" });
     await holdfast.start();
-    faults.holdUp("writeSchedules");
+    faults.holdUp("schedules.write");
     const operator = student(world).holdfast;
     await world.clock.advance(MINUTE + 5);
     await operator.schedules.pause("s");
     const before = await ledger(world);
-    faults.deliver("writeSchedules");
+    faults.deliver("schedules.write");
     await world.clock.advance(5 * MINUTE);
     expect(before).toEqual(["12:01 on_time"]);
     expect(await ledger(world)).toEqual(before);
@@ -94,7 +94,7 @@ export function scheduleChangeSuite(test: WorldTest): void {
     expect(await ledger(world)).toHaveLength(2);
   });
 
-  test("an edit closes the books by the old definition, and the next tick is after it", async ({
+  test("an edit settles ticks by the old definition, and the next tick is after it", async ({
     world,
   }) => {
     const { schedules } = student(world).holdfast;
@@ -265,6 +265,6 @@ export function scheduleChangeSuite(test: WorldTest): void {
     }
     await expect(schedules.upsert("s", { job: "nobody", every: "1m" })).rejects.toThrow("nobody");
     expect(await schedules.get("s")).toBeNull();
-    expect(await (await world.store()).schedules({ limit: 10 })).toEqual([]);
+    expect(await (await world.store()).schedules.list({ limit: 10 })).toEqual([]);
   });
 }

@@ -14,7 +14,7 @@ import {
   SECOND,
   stateOf,
   student,
-} from "./schedule-words.js";
+} from "./schedule-fixtures.js";
 import { heard, type World, type WorldTest } from "./world.js";
 
 const SHOP = { app: "shop", poll: "10s" } as const;
@@ -26,8 +26,9 @@ function process(
   world: World,
   declared: Readonly<Record<string, ScheduleOptions>>,
   options: HoldfastOptions = SHOP,
+  program = "main.js",
 ) {
-  const member = student(world, { options });
+  const member = student(world, { options, program });
   for (const [name, rules] of Object.entries(declared))
     member.holdfast.schedule(name, member.study, rules);
   return member;
@@ -225,7 +226,7 @@ export function scheduleDeclaredSuite(test: WorldTest): void {
       {
         ...{ schedule: "s", isPaused: true, app: "shop" },
         what: expect.stringMatching(
-          /^it was paused and fires no more; it goes on by itself when .* declares it again\. .*: holdfast schedules delete s,/,
+          /^it was paused, and resumes when .* declares it again\. .*: holdfast schedules delete s,/,
         ),
       },
     ]);
@@ -245,6 +246,47 @@ export function scheduleDeclaredSuite(test: WorldTest): void {
     for (const name of ["s", "t"])
       expect(await web.holdfast.schedules.get(name)).toMatchObject({ status: "active" });
     expect([web, worker].flatMap((each) => heard(each, "schedule.vanished"))).toEqual([]);
+  });
+
+  test("a program that is stopped keeps its schedules while another program of the app runs; only its own code drops them", async ({
+    world,
+  }) => {
+    const web = process(world, { s: HOURLY, kept: HOURLY }, SHOP, "dist/web.js");
+    const worker = process(world, { t: HOURLY }, SHOP, "dist/worker.js");
+    await web.holdfast.start();
+    await worker.holdfast.start();
+    await world.clock.until(web.holdfast.stop());
+    await world.clock.advance(10 * MINUTE);
+    const restarted = process(world, { t: HOURLY }, SHOP, "dist/worker.js");
+    await restarted.holdfast.start();
+    const status = async (name: string) => (await worker.holdfast.schedules.get(name))?.status;
+    expect(await status("s")).toBe("active");
+    for (const member of [worker, restarted]) {
+      expect(heard(member, "schedule.vanished")).toMatchObject(
+        ["kept", "s"].map((schedule) => ({
+          ...{ schedule, isPaused: false },
+          what: expect.stringMatching(/another program \(dist\/web\.js\) .*schedules pause/),
+        })),
+      );
+    }
+    const next = process(world, { kept: HOURLY }, SHOP, "dist/web.js");
+    await next.holdfast.start();
+    expect(await status("s")).toBe("paused");
+    expect(heard(next, "schedule.vanished")).toMatchObject([{ schedule: "s", isPaused: true }]);
+    expect(await status("kept")).toBe("active");
+  });
+
+  test("`apply` also pauses what another program declared last, unless a live instance declares it", async ({
+    world,
+  }) => {
+    const web = process(world, { s: HOURLY }, SHOP, "dist/web.js");
+    await web.holdfast.start();
+    const worker = process(world, { t: HOURLY }, SHOP, "dist/worker.js");
+    await world.clock.until(worker.holdfast.schedules.apply());
+    expect(await worker.holdfast.schedules.get("s")).toMatchObject({ status: "active" });
+    await world.clock.until(web.holdfast.stop());
+    await world.clock.until(worker.holdfast.schedules.apply());
+    expect(await worker.holdfast.schedules.get("s")).toMatchObject({ status: "paused" });
   });
 
   test("one that vanished is resumed also when it comes back with another definition", async ({
@@ -326,7 +368,7 @@ export function scheduleDeclaredSuite(test: WorldTest): void {
         schedule: "s",
         isPaused: false,
         app: null,
-        what: expect.stringMatching(/^it goes on firing/),
+        what: expect.stringMatching(/^it keeps firing/),
       },
     ]);
   });
@@ -369,7 +411,7 @@ export function scheduleDeclaredSuite(test: WorldTest): void {
     const called = { job: "study", cron: "0 9 * * 1-5" };
     const { warnings } = await second.holdfast.schedules.upsert("called", called);
     expect(warnings).toEqual([expect.stringMatching(/up to 3 d late/)]);
-    // Whoever calls has it in the answer.
+    // The caller gets it in the result.
     expect(warned(second)).toEqual(["bounded"]);
   });
 
@@ -388,7 +430,7 @@ export function scheduleDeclaredSuite(test: WorldTest): void {
     world,
   }) => {
     const { holdfast, faults } = process(world, { s: HOURLY });
-    faults.fail("createSchedule", "before");
+    faults.fail("schedules.create", "before");
     await expect(holdfast.start()).rejects.toThrow();
     await holdfast.start();
     expect(await holdfast.schedules.get("s")).toMatchObject({ version: 1, status: "active" });
@@ -398,7 +440,7 @@ export function scheduleDeclaredSuite(test: WorldTest): void {
     world,
   }) => {
     const { holdfast, faults } = process(world, { s: HOURLY });
-    faults.fail("createSchedule", "after");
+    faults.fail("schedules.create", "after");
     await world.clock.until(holdfast.start());
     expect(await holdfast.schedules.get("s")).toMatchObject({ version: 1, status: "active" });
   });

@@ -3,7 +3,16 @@
 import { expect } from "vitest";
 import type { Holdfast } from "../../src/holdfast.js";
 import { ConfigurationError } from "../../src/shared/errors.js";
-import { at, HOUR, ledger, MINUTE, runLines, SECOND, stateOf, student } from "./schedule-words.js";
+import {
+  at,
+  HOUR,
+  ledger,
+  MINUTE,
+  runLines,
+  SECOND,
+  stateOf,
+  student,
+} from "./schedule-fixtures.js";
 import type { WorldTest } from "./world.js";
 
 const MINUTELY = { job: "study", cron: "* * * * *" } as const;
@@ -29,7 +38,7 @@ export function scheduleEdgeSuite(test: WorldTest): void {
     const changes = days.map((day) => holdfast.calendars.upsert("c", { dates: [day] }));
     const edit = holdfast.schedules.upsert("s", { ...MINUTELY, calendars: ["c"], input: 1 });
     await world.clock.until(Promise.all([...changes, edit]));
-    const [calendar] = await (await world.store()).calendars();
+    const [calendar] = await (await world.store()).calendars.list();
     const { when } = JSON.parse((await stateOf(world)).definition);
     expect(when.calendars).toEqual([{ name: "c", rules: calendar?.rules }]);
   });

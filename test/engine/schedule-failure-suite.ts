@@ -1,5 +1,5 @@
-// What goes wrong with a schedule itself: its runs fail, nobody can evaluate it, it was left behind.
-// The others go on, nothing loops, and it is said.
+// Tests schedules that fail: their runs fail, no instance can evaluate them, or they were left behind. The others go
+// on, nothing loops, and the log reports it.
 
 import { expect } from "vitest";
 import {
@@ -14,7 +14,7 @@ import {
   stateOf,
   student,
   tickRecords,
-} from "./schedule-words.js";
+} from "./schedule-fixtures.js";
 import { Door, heard, type WorldTest } from "./world.js";
 
 const FAST = { poll: "10s" } as const;
@@ -66,8 +66,8 @@ export function scheduleFailureSuite(test: WorldTest): void {
     await holdfast.schedules.upsert("s", { job: "study", cron: "*/5 * * * *" });
     await world.clock.advance(HOUR + SECOND);
     expect(ran).toHaveLength(12);
-    expect(faults.of("writeSchedules")).toHaveLength(12);
-    expect(faults.of("poll").length).toBeLessThan(500);
+    expect(faults.of("schedules.write")).toHaveLength(12);
+    expect(faults.of("work.poll").length).toBeLessThan(500);
   });
 
   test("a schedule whose job nobody knows is broken with a row and an event, and the others go on", async ({
@@ -173,7 +173,7 @@ export function scheduleFailureSuite(test: WorldTest): void {
     for (const name of ["s", "good", "fine"])
       await holdfast.schedules.upsert(name, { job: "study", every: "10s" });
     const { id } = await stateOf(world);
-    faults.fail("writeSchedules", "before", {
+    faults.fail("schedules.write", "before", {
       error: new Error("value out of range"),
       fits: ({ changes }) => changes.some((each) => each.id === id && each.runs.length > 0),
       times: 5,
@@ -192,8 +192,12 @@ export function scheduleFailureSuite(test: WorldTest): void {
     const { holdfast } = member;
     await holdfast.start();
     await holdfast.schedules.upsert("s", { job: "study", cron: "* * * * *" });
-    await world.execute(`update {schedule} set next_at = ${NOON + HOUR}`);
-    await world.clock.advance(8 * MINUTE + 40 * SECOND);
+    // Put off again and again: the hourly look would bring it back.
+    for (let half = 0; half < 17; half += 1) {
+      await world.execute(`update {schedule} set next_at = ${NOON + HOUR}`);
+      await world.clock.advance(30 * SECOND);
+    }
+    await world.clock.advance(10 * SECOND);
     expect(await ledger(world)).toEqual([]);
     await world.execute(`update {schedule} set next_at = ${NOON + MINUTE}`);
     await world.clock.advance(11 * SECOND);
@@ -201,11 +205,34 @@ export function scheduleFailureSuite(test: WorldTest): void {
     const [, reset] = await tickRecords(world);
     expect(reset?.evidence?.nextAt).toBe(NOON + MINUTE);
     expect(reset?.evidence?.lastPolledAt).toBeGreaterThan(NOON + 8 * MINUTE);
-    expect(heard(member, "schedule.stuck")).toMatchObject([
-      { schedule: "s", nextAt: "2026-01-15T12:01:00.000Z" },
-    ]);
+    expect(heard(member, "schedule.stuck").at(-1)).toMatchObject({
+      schedule: "s",
+      nextAt: "2026-01-15T12:01:00.000Z",
+    });
     await world.clock.advance(MINUTE);
     expect((await ledger(world)).slice(2)).toEqual(["12:09 on_time"]);
+  });
+
+  test("a next tick beyond the rule's own is brought back within the hour, with a warning and the evidence", async ({
+    world,
+  }) => {
+    const member = student(world, { options: FAST });
+    const { holdfast } = member;
+    await holdfast.start();
+    await holdfast.schedules.upsert("s", { job: "study", cron: "*/5 * * * *" });
+    await holdfast.schedules.upsert("rare", { job: "study", cron: "0 0 1 1 *" });
+    await world.clock.advance(6 * MINUTE);
+    const rare = await stateOf(world, "rare");
+    await world.execute(`update {schedule} set next_at = ${NOON + 48 * HOUR} where name = 's'`);
+    await world.clock.advance(HOUR + 10 * MINUTE);
+    expect(heard(member, "schedule.stuck")).toEqual([
+      expect.objectContaining({ schedule: "s", nextAt: "2026-01-17T12:00:00.000Z" }),
+    ]);
+    const [first, missed, ...rest] = await ledger(world);
+    expect(first).toBe("12:05 on_time");
+    expect(missed).toMatch(/^12:10\.\..* nobody/);
+    expect(rest.at(-1)).toMatch(/on_time$/);
+    expect((await stateOf(world, "rare")).nextAt).toBe(rare.nextAt);
   });
 
   test("a schedule that has lost its next tick gets it back within a poll, and its cursor never goes back", async ({

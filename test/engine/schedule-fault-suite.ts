@@ -11,10 +11,10 @@ import {
   SECOND,
   student,
   tickRecords,
-} from "./schedule-words.js";
+} from "./schedule-fixtures.js";
 import { heard, type World, type WorldTest } from "./world.js";
 
-const VERBS = ["writeSchedules", "dueSchedules", "poll"] as const satisfies readonly Verb[];
+const VERBS = ["schedules.write", "schedules.due", "work.poll"] as const satisfies readonly Verb[];
 
 async function expectEachOnce(world: World, count: number): Promise<void> {
   const ticks = await tickRecords(world);
@@ -56,12 +56,12 @@ export function scheduleFaultSuite(test: WorldTest): void {
     const other = student(world);
     await slow.holdfast.schedules.upsert("s", { job: "study", every: "5s", overlap: "allow" });
     await slow.holdfast.start();
-    slow.faults.holdUp("writeSchedules");
+    slow.faults.holdUp("schedules.write");
     await world.clock.advance(6 * SECOND);
     expect(await ledger(world)).toEqual([]);
     await other.holdfast.start();
     await world.clock.advance(6 * SECOND);
-    slow.faults.deliver("writeSchedules");
+    slow.faults.deliver("schedules.write");
     await world.clock.advance(5 * SECOND);
     await expectEachOnce(world, 3);
   });
@@ -73,13 +73,13 @@ export function scheduleFaultSuite(test: WorldTest): void {
     const heir = student(world);
     await frozen.holdfast.schedules.upsert("s", { job: "study", every: "5s", overlap: "allow" });
     await frozen.holdfast.start();
-    frozen.faults.keepBack("dueSchedules");
+    frozen.faults.keepBack("schedules.due");
     await world.clock.advance(5 * SECOND + 5);
     frozen.clock.pause();
     await heir.holdfast.start();
     await world.clock.advance(10 * SECOND);
     frozen.clock.resume();
-    frozen.faults.deliver("dueSchedules");
+    frozen.faults.deliver("schedules.due");
     await world.clock.advance(5 * SECOND);
     await expectEachOnce(world, 4);
   });

@@ -12,7 +12,7 @@ import {
   SECOND,
   student,
   tickRecords,
-} from "./schedule-words.js";
+} from "./schedule-fixtures.js";
 import { heard, type World, type WorldTest } from "./world.js";
 
 type Missed = "latest" | "all" | "skip" | MissedOptions;
@@ -183,7 +183,7 @@ export function scheduleAbsenceSuite(test: WorldTest): void {
     await world.clock.advance(HOUR + 5 * MINUTE);
     // Its scheduler is on, it polls for the first time, and what is due it has not looked at yet.
     const observer = await world.store();
-    const holder = await observer.announce({
+    const holder = await observer.instances.announce({
       instanceId: "observer",
       app: null,
       release: null,
@@ -192,7 +192,7 @@ export function scheduleAbsenceSuite(test: WorldTest): void {
       isScheduler: true,
       pollMs: SECOND,
     });
-    await observer.poll({ holder, jobs: [], queues: null, isScheduler: true });
+    await observer.work.poll({ holder, jobs: [], queues: null, isScheduler: true });
     await world.clock.advance(100);
     member.clock.resume();
     await world.clock.advance(20 * SECOND);
@@ -228,11 +228,11 @@ export function scheduleAbsenceSuite(test: WorldTest): void {
     expect(ticks.reduce((sum, { count }) => sum + count, 0)).toBe(288_000);
     expect(ran).toHaveLength(1);
     // The work is bounded: what was written, and how often the database was asked.
-    const written = faults.of("writeSchedules").flatMap(({ params }) => params.changes);
+    const written = faults.of("schedules.write").flatMap(({ params }) => params.changes);
     expect(written.flatMap(({ ticks: rows }) => rows)).toHaveLength(2);
     expect(written.flatMap(({ runs }) => runs)).toHaveLength(1);
-    expect(faults.of("writeSchedules").length).toBeLessThanOrEqual(2);
-    expect(faults.of("dueSchedules").length).toBeLessThanOrEqual(3);
+    expect(faults.of("schedules.write").length).toBeLessThanOrEqual(2);
+    expect(faults.of("schedules.due").length).toBeLessThanOrEqual(3);
     const next = (await holdfast.schedules.get("s"))?.nextAt as Date;
     expect(next.getTime() - world.now()).toBeLessThanOrEqual(MINUTE);
     await world.clock.advance(MINUTE);
@@ -252,6 +252,6 @@ export function scheduleAbsenceSuite(test: WorldTest): void {
     const count = ticks.reduce((sum, each) => sum + each.count, 0);
     expect(count).toBeGreaterThanOrEqual(200 * 86_400);
     expect(ticks.filter(({ reason }) => reason === "catch_up")).toHaveLength(5);
-    expect(faults.of("writeSchedules").length).toBeLessThanOrEqual(6);
+    expect(faults.of("schedules.write").length).toBeLessThanOrEqual(6);
   });
 }

@@ -15,7 +15,7 @@ import {
   stateOf,
   student,
   tickRecords,
-} from "./schedule-words.js";
+} from "./schedule-fixtures.js";
 import { aborted, Door, obedient, type World, type WorldTest } from "./world.js";
 
 /** A schedule of every ten seconds whose runs take `takesMs`, unless they are aborted. */
@@ -120,7 +120,7 @@ export function scheduleOverlapSuite(test: WorldTest): void {
       const { holdfast, upsert, faults } = busy(world, HOUR);
       await holdfast.start();
       await upsert("replace");
-      faults.fail("cancel", fault, { times: 2 });
+      faults.fail("runs.cancel", fault, { times: 2 });
       await world.clock.advance(29 * SECOND);
       expect(await runLines(world)).toEqual([
         "scheduled 12:00:10 cancelled",
@@ -137,7 +137,7 @@ export function scheduleOverlapSuite(test: WorldTest): void {
     await worker.upsert("replace");
     const first = student(world);
     await first.holdfast.start({ worker: false });
-    first.faults.swallow("cancel");
+    first.faults.swallow("runs.cancel");
     // The instance that holds the runs cancels the old one, although its scheduler is off.
     await world.clock.advance(29 * SECOND);
     expect(await runLines(world)).toEqual([
@@ -154,7 +154,7 @@ export function scheduleOverlapSuite(test: WorldTest): void {
     await worker.upsert("replace");
     const first = student(world);
     await first.holdfast.start({ worker: false });
-    first.faults.swallow("cancel");
+    first.faults.swallow("runs.cancel");
     await world.clock.advance(25 * SECOND);
     await worker.holdfast.schedules.pause("s");
     const heir = student(world);

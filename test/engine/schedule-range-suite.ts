@@ -11,7 +11,7 @@ import {
   SECOND,
   stateOf,
   student,
-} from "./schedule-words.js";
+} from "./schedule-fixtures.js";
 import { Door, type WorldTest } from "./world.js";
 
 const FAST = { poll: "20s" } as const;

@@ -2,7 +2,7 @@
 
 import { expect } from "vitest";
 import type { RunId } from "../../src/runs/rules/run.js";
-import { MINUTE, runRecords, SECOND, type Student, student } from "./schedule-words.js";
+import { MINUTE, runRecords, SECOND, type Student, student } from "./schedule-fixtures.js";
 import type { World, WorldTest } from "./world.js";
 
 /** `http`: remote workers claim and complete through an instance that serves the API. */

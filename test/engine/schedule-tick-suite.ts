@@ -14,7 +14,7 @@ import {
   student,
   tickRecords,
   timeText,
-} from "./schedule-words.js";
+} from "./schedule-fixtures.js";
 import type { WorldTest } from "./world.js";
 
 export function scheduleTickSuite(test: WorldTest): void {
@@ -189,8 +189,8 @@ export function scheduleTickSuite(test: WorldTest): void {
     await world.clock.advance(MINUTE + 5);
     await world.clock.rest();
     expect(ran).toHaveLength(40);
-    expect(faults.of("writeSchedules")).toHaveLength(1);
-    expect(faults.of("dueSchedules").length).toBeLessThanOrEqual(2);
+    expect(faults.of("schedules.write")).toHaveLength(1);
+    expect(faults.of("schedules.due").length).toBeLessThanOrEqual(2);
     expect((await stateOf(world, "s7")).cursorAt).toBe(NOON + MINUTE);
   });
 }

@@ -13,7 +13,7 @@ import {
   SECOND,
   stateOf,
   student,
-} from "./schedule-words.js";
+} from "./schedule-fixtures.js";
 import { Door, type World, type WorldTest } from "./world.js";
 
 const HOURLY = { job: "study", cron: "0 * * * *" } as const;
@@ -230,7 +230,7 @@ export function scheduleTriggerSuite(test: WorldTest): void {
       const { holdfast, faults } = student(world);
       await holdfast.schedules.upsert("s", HOURLY);
       await world.clock.advance(HOUR);
-      faults.fail("writeSchedules", "after");
+      faults.fail("schedules.write", "after");
       const asked = holdfast.schedules.trigger("s", ifDue ? { ifDue } : {});
       const { runId } = await world.clock.until(asked);
       expect((await runRecords(world)).map(({ id }) => id)).toContain(runId);

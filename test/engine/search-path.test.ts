@@ -96,7 +96,7 @@ describe.skipIf(SERVER === undefined)("what another role planted in public", () 
     const runs = await mail.enqueueMany([{ to: "a" }, { to: "b" }], ({ to }) =>
       to === "a" ? { key: "a", tags: ["x", "y"] } : {},
     );
-    for (const { id } of runs) await holdfast.runs.wait(id, { timeout: "30s" });
+    for (const { id } of runs) await holdfast.runs.wait(id, { timeout: "5m" });
     expect(done.sort()).toEqual(["a", "b"]);
     await holdfast.schedules.upsert("nightly", { job: "mail", cron: "0 2 * * *" });
     await holdfast.schedules.list();
@@ -173,7 +173,7 @@ describe.skipIf(SERVER === undefined)("what another role planted in public", () 
     client.release();
     for (const on of [false, true]) {
       const { id } = await charge.enqueue({ on });
-      await expect(holdfast.runs.wait(id, { timeout: "30s" })).resolves.toMatchObject({
+      await expect(holdfast.runs.wait(id, { timeout: "5m" })).resolves.toMatchObject({
         status: "completed",
       });
     }

@@ -5,6 +5,7 @@ import { readdirSync, readlinkSync } from "node:fs";
 import { chmod, mkdir, mkdtemp, rename, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import path from "node:path";
+import { runInNewContext } from "node:vm";
 import { DatabaseSync } from "@photostructure/sqlite";
 import { test as base, describe, expect } from "vitest";
 import { Holdfast } from "../../src/holdfast.js";
@@ -12,7 +13,7 @@ import type { HoldfastOptions } from "../../src/instance/config.js";
 import { systemClock } from "../../src/shared/adapters/clock.js";
 import { systemIds, systemRandom } from "../../src/shared/adapters/random.js";
 import { LeaseLostError, StoreGoneError, StoreReadOnlyError } from "../../src/shared/errors.js";
-import type { SqliteHandle } from "../../src/store/sqlite/connection.js";
+import type { SqliteHandle } from "../../src/store/sqlite/handle.js";
 import type { Logger } from "../../src/telemetry/log.js";
 import { aborted, Door } from "./world.js";
 
@@ -89,7 +90,7 @@ describe("a SQLite file that is no longer in its place", () => {
     const clock = { ...systemClock, monotonicMs: () => systemClock.monotonicMs() + pausedMs };
     const holdfast = new Holdfast(
       { database: `sqlite:${file}`, logger: SILENT },
-      { ports: { clock, chance: systemRandom, ids: systemIds() } },
+      { ports: { clock, random: systemRandom, ids: systemIds() } },
     );
     const study = holdfast.job("study", {});
     await study.enqueue({});
@@ -173,7 +174,7 @@ describe.skipIf(process.platform === "win32")("a SQLite file that may only be re
       await chmod(file, 0o444);
       const refused = await refusal(file);
       expect(refused).toBeInstanceOf(StoreReadOnlyError);
-      expect(refused).toMatchObject({ code: "STORE_READ_ONLY", file, tried: "enqueue" });
+      expect(refused).toMatchObject({ code: "STORE_READ_ONLY", file, tried: "enqueue.runs" });
       expect((refused as Error).message).toContain("Let its user write both");
     });
   });
@@ -222,5 +223,15 @@ describe.skipIf(process.platform !== "linux")("the files of a store that was clo
     expect(openFiles(file).length).toBeGreaterThan(0);
     await holdfast.stop();
     expect(openFiles(file)).toEqual([]);
+  });
+
+  test("a stop leaves no `gc` to contexts that the application makes afterwards", async ({
+    file,
+  }) => {
+    const holdfast = open(file);
+    await holdfast.runs.list({});
+    await holdfast.stop();
+    expect(openFiles(file)).toEqual([]);
+    expect(runInNewContext("typeof gc")).toBe("undefined");
   });
 });

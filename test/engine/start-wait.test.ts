@@ -17,12 +17,12 @@ const SILENT: Logger = { debug() {}, info() {}, warn() {}, error() {} };
 /** An instance in virtual time whose database can be opened after so many tries that fail with this. */
 function absent(failure: StoreUnavailableError, options: HoldfastOptions = {}) {
   const clock = new VirtualClock();
-  const chance = new SeededRandom(1);
+  const random = new SeededRandom(1);
   const scene = { clock, tries: 0, awaited: [] as number[], isThere: false };
   const store = new SqliteStore({
     source: { file: ":memory:" },
     clock,
-    chance,
+    random,
     synchronous: "FULL",
     migrate: "auto",
     mayCreate: true,
@@ -36,7 +36,7 @@ function absent(failure: StoreUnavailableError, options: HoldfastOptions = {}) {
   };
   const holdfast = new Holdfast(
     { database: "sqlite::memory:", logger: SILENT, ...options },
-    { ports: { clock, chance, ids: seededIds(clock, chance) }, store: () => store },
+    { ports: { clock, random, ids: seededIds(clock, random) }, store: () => store },
   );
   holdfast.on("store.awaited", ({ waitedMs }) => scene.awaited.push(waitedMs));
   return { ...scene, scene, holdfast };
@@ -92,7 +92,7 @@ describe("a start without a database", () => {
   });
 });
 
-/** What a server says to a client that connects and is not let in. */
+/** The message of a server that refuses a client. */
 function refusal(code: string, text: string): Buffer {
   const fields = Buffer.from(`SFATAL\0VFATAL\0C${code}\0M${text}\0\0`);
   const head = Buffer.alloc(5);
@@ -105,7 +105,7 @@ function refusal(code: string, text: string): Buffer {
 class Gate {
   readonly #server = net.createServer((socket) => this.#take(socket));
   readonly #sockets = new Set<net.Socket>();
-  /** What each of the next clients is told instead of being let through. */
+  /** The refusals for the next clients, in order. */
   readonly refusals: Buffer[] = [];
   port = 0;
 

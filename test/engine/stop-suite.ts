@@ -119,12 +119,12 @@ export function stopSuite(test: WorldTest): void {
     });
     await holdfast.start();
     await world.clock.rest();
-    faults.keepBack("exchange");
+    faults.keepBack("claims.exchange");
     const { id } = await study.enqueue({});
     await world.clock.advance(100);
     const stopping = holdfast.stop();
     await world.clock.advance(100);
-    faults.deliver("exchange");
+    faults.deliver("claims.exchange");
     const report = await world.clock.until(stopping);
     expect(report).toEqual({ finished: 0, handedBack: 1, abandoned: 0 });
     expect(startCount).toBe(0);
@@ -144,12 +144,12 @@ export function stopSuite(test: WorldTest): void {
     });
     await holdfast.start();
     await world.clock.rest();
-    faults.keepBack("markStarted");
+    faults.keepBack("leases.markStarted");
     const { id } = await once.enqueue({});
     await world.clock.advance(100);
     const stopping = holdfast.stop();
     await world.clock.advance(100);
-    faults.deliver("markStarted");
+    faults.deliver("leases.markStarted");
     expect(await world.clock.until(stopping)).toEqual({ finished: 0, handedBack: 1, abandoned: 0 });
     expect(startCount).toBe(0);
     expectEnded(await world.record(id), "pending", 0);
@@ -176,9 +176,12 @@ export function stopSuite(test: WorldTest): void {
     expectEnded(run, "completed", 1);
     expect(run.result).toBe('"drained"');
     const verbs = one.faults.calls.map(({ verb }) => verb);
-    const lastPoll = verbs.lastIndexOf("poll");
-    expect(verbs.lastIndexOf("renew")).toBeGreaterThan(lastPoll + 10);
-    expect(verbs.slice(verbs.lastIndexOf("renew") + 1)).toEqual(["exchange", "retire"]);
+    const lastPoll = verbs.lastIndexOf("work.poll");
+    expect(verbs.lastIndexOf("leases.renew")).toBeGreaterThan(lastPoll + 10);
+    expect(verbs.slice(verbs.lastIndexOf("leases.renew") + 1)).toEqual([
+      "claims.exchange",
+      "instances.retire",
+    ]);
   });
 
   test("an instance that stops claims nothing more", async ({ world }) => {
@@ -201,11 +204,11 @@ export function stopSuite(test: WorldTest): void {
     await holdfast.start();
     const { id } = await study.enqueue({});
     await world.clock.advance(500);
-    faults.holdUp("exchange");
+    faults.holdUp("claims.exchange");
     const stopping = holdfast.stop();
     door.open("done");
     await world.clock.advance(4_000);
-    faults.deliver("exchange");
+    faults.deliver("claims.exchange");
     expect(await world.clock.until(stopping)).toEqual({ finished: 1, handedBack: 0, abandoned: 0 });
     expectEnded(await world.record(id), "completed", 1);
   });
@@ -273,12 +276,12 @@ export function stopSuite(test: WorldTest): void {
     const { holdfast, faults, clock } = world.member();
     const study = holdfast.job("study", {});
     const { id } = await study.enqueue({});
-    faults.keepBack("run");
+    faults.keepBack("runs.get");
     const waiting = holdfast.runs.wait(id);
     waiting.catch(() => undefined);
     await world.clock.rest();
     await world.clock.until(holdfast.stop());
-    faults.deliver("run");
+    faults.deliver("runs.get");
     await expect(waiting).rejects.toThrow(StoppedError);
     expect(clock.timerCount).toBe(0);
   });
@@ -318,7 +321,7 @@ export function stopSuite(test: WorldTest): void {
     await hasty.enqueue({}, { delay: "30s" });
     await world.reached(id, ({ attempt, status }) => attempt === 2 && status === "running");
     holdfast.runs.wait(id, { timeout: "1h" }).catch(() => undefined);
-    faults.fail("exchange", "before", { times: 2 });
+    faults.fail("claims.exchange", "before", { times: 2 });
     await world.clock.advance(2_000);
     await world.clock.until(holdfast.stop({ grace: 0 }), { withinMs: 1_000 });
     expect(clock.timerCount).toBe(0);

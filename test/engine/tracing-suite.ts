@@ -87,7 +87,7 @@ export function tracingSuite(test: WorldTest): void {
       const run = one(spans, "run study");
       expect(isUnder(run, tick)).toBe(true);
       expect(traceOf(run)).toBe(traceOf(tick));
-      const [found] = await (await world.store()).runs({ limit: 1, schedule: "minutely" });
+      const [found] = await (await world.store()).runs.list({ limit: 1, schedule: "minutely" });
       expect(found).toMatchObject({
         tags: ["nightly"],
         trace: expect.stringContaining(traceOf(tick)),
@@ -228,7 +228,7 @@ export function tracingSuite(test: WorldTest): void {
       const { holdfast, faults } = world.member({ telemetry: { opentelemetry: spans.api } });
       const study = holdfast.job("study", {});
       await study.enqueue(1, { key: "a" });
-      faults.fail("enqueue", "before", { error: new PermanentError("no room") });
+      faults.fail("enqueue.runs", "before", { error: new PermanentError("no room") });
       await expect(study.enqueue(2)).rejects.toThrow("no room");
       expect(named(spans, "enqueue study").map(({ status }) => status.message)).toEqual([
         undefined,

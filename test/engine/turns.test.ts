@@ -10,7 +10,7 @@ import { Holdfast } from "../../src/holdfast.js";
 import { systemClock } from "../../src/shared/adapters/clock.js";
 import { nextTurn, slicesOf } from "../../src/shared/adapters/event-loop.js";
 import type { Clock, Timer } from "../../src/shared/ports.js";
-import type { SqliteHandle } from "../../src/store/sqlite/connection.js";
+import type { SqliteHandle } from "../../src/store/sqlite/handle.js";
 import { SqliteStore } from "../../src/store/sqlite/store.js";
 import type { Logger } from "../../src/telemetry/log.js";
 import { SeededRandom, seededIds } from "../../src/testing/virtual-clock.js";
@@ -89,11 +89,11 @@ class Scene {
 
   constructor() {
     const { clock } = this;
-    const chance = new SeededRandom(1);
+    const random = new SeededRandom(1);
     this.store = new SqliteStore({
       source: { handle: this.handle as unknown as SqliteHandle },
       clock,
-      chance,
+      random,
       synchronous: "FULL",
       migrate: "auto",
       mayCreate: true,
@@ -104,7 +104,7 @@ class Scene {
     });
     this.holdfast = new Holdfast(
       { database: "sqlite::memory:", logger: SILENT },
-      { ports: { clock, chance, ids: seededIds(clock, chance) }, store: () => this.store },
+      { ports: { clock, random, ids: seededIds(clock, random) }, store: () => this.store },
     );
   }
 
@@ -205,7 +205,7 @@ describe("the event loop beside awaited calls on SQLite", () => {
         let ended = 0;
         scene.takesMs = 1;
         const calls = Array.from({ length: LEASE_MS }, async () => {
-          await store.promote({ limit: 1 });
+          await store.work.promote({ limit: 1 });
           if (endedBefore === undefined && renewedAt() > before) endedBefore = ended;
           ended += 1;
         });

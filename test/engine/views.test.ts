@@ -4,7 +4,7 @@
 import pg from "pg";
 import { test as base, describe, expect } from "vitest";
 import { PermanentError } from "../../src/shared/errors.js";
-import { VIEWS, type ViewName } from "../../src/store/sql/views.js";
+import { VIEWS, type ViewName } from "../../src/store/schema/views.js";
 import { memoryPlace, POSTGRES_URL, postgresPlace } from "./places.js";
 import { Door, type EnginePlace, World } from "./world.js";
 
@@ -132,7 +132,7 @@ describe("the public views", () => {
 
   base("have these columns, in this order", async () => {
     const columns = await within(memoryPlace, async (world) => {
-      await (await world.store()).announcedJobs();
+      await (await world.store()).jobs.list();
       const found: Record<string, string> = {};
       for (const view of VIEWS) {
         const rows = await world.rows(`select name from pragma_table_info('${view}')`);
@@ -145,7 +145,7 @@ describe("the public views", () => {
 
   base.runIf(POSTGRES_URL)("have the same columns on PostgreSQL, with native types", async () => {
     const types = await within(postgresPlace, async (world) => {
-      await (await world.store()).announcedJobs();
+      await (await world.store()).jobs.list();
       const [schema] = world.table("").replaceAll('"', "").split(".");
       const rows = await world.rows(
         `select table_name, column_name, data_type from information_schema.columns
@@ -165,7 +165,7 @@ describe("the public views", () => {
   for (const [engine, make] of ENGINES) {
     base(`are made again when the tables are of an older version, on ${engine}`, async () => {
       await within(make, async (world) => {
-        await (await world.store()).announcedJobs();
+        await (await world.store()).jobs.list();
         const view = nameOf(world, "v_queues");
         await world.execute(`drop view ${view}`);
         await world.execute(`create view ${view} as select 'old' as name`);
@@ -225,7 +225,7 @@ describe("the public views", () => {
 for (const [engine, make] of ENGINES) {
   base(`v_run_stats sums up thirty days from the roll-ups, on ${engine}`, async () => {
     await within(make, async (world) => {
-      await (await world.store()).announcedJobs();
+      await (await world.store()).jobs.list();
       const today = Math.floor(Date.now() / 86_400_000) * 86_400_000;
       const rows = [
         // hour, mode (0 enqueued, 2 manual), status (1 completed, 2 failed, 3 cancelled), runs, ms

@@ -8,7 +8,8 @@ import type { Sends } from "../../src/remote/dispatching.js";
 import type { RunId, RunStatus } from "../../src/runs/rules/run.js";
 import type { Run } from "../../src/runs/view.js";
 import type { Network } from "../../src/shared/ports.js";
-import type { RunRecord, Store } from "../../src/store/store.js";
+import type { RunRecord } from "../../src/store/runs.js";
+import type { Store } from "../../src/store/store.js";
 import type { EventName, Events, Logger } from "../../src/telemetry/log.js";
 import {
   InstanceClock,
@@ -26,7 +27,14 @@ export type EnginePlace = {
   rows(sql: string): Promise<readonly Record<string, unknown>[]>;
   /** The full name of a table. */
   table(plain: string): string;
+  /** A transaction of somebody else, at the strictest isolation. */
+  transaction(): Promise<ForeignTransaction>;
   clear(): Promise<void>;
+};
+
+export type ForeignTransaction = {
+  readonly tx: object;
+  finish(how: "commit" | "rollback"): Promise<void>;
 };
 
 export type WorldTest = TestAPI<{ world: World }>;
@@ -37,13 +45,13 @@ export type Member = {
   readonly faults: StoreFaults;
   /** Its own clock: pausing it stops this instance alone, as SIGSTOP would. */
   readonly clock: InstanceClock;
-  /** What it said, in order. */
+  /** Its log lines, in order. */
   readonly said: readonly Said[];
 };
 
 type Said = { readonly [Name in EventName]: { readonly event: Name } & Events[Name] }[EventName];
 
-/** What other processes tell is heard by the instance's own clock: one that stands still hears nothing. */
+/** Notifications of other processes arrive by the instance's own clock: an instance whose clock stands still gets none. */
 function heardBy(clock: InstanceClock, store: Store): Store {
   const onWake = store.onWake.bind(store);
   store.onWake = (listener) => onWake((hint) => clock.soon(() => listener(hint)));
@@ -56,8 +64,8 @@ export class World {
   readonly clock = new VirtualClock();
   readonly #place: EnginePlace;
   readonly #members: Member[] = [];
-  readonly #chance = new SeededRandom(7);
-  readonly #ids = seededIds(this.clock, this.#chance);
+  readonly #random = new SeededRandom(7);
+  readonly #ids = seededIds(this.clock, this.#random);
   #observer: Store | undefined;
   /** How far the database's clock is ahead of the machines'. */
   databaseAheadMs = 0;
@@ -74,11 +82,13 @@ export class World {
       free = [],
       sends,
       network,
+      program,
     }: {
       readonly skewMs?: number;
       readonly free?: readonly Verb[];
       readonly sends?: Sends;
       readonly network?: Network;
+      readonly program?: string;
     } = {},
   ): Member {
     const clock = new SkewedClock(this.clock, skewMs);
@@ -89,7 +99,7 @@ export class World {
     const holdfast = new Holdfast(
       { database: "sqlite::memory:", logger, ...options },
       {
-        ports: { clock, chance: this.#chance, ids: this.#ids },
+        ports: { clock, random: this.#random, ids: this.#ids },
         store: () =>
           faultyStore({
             store: heardBy(clock, this.#newStore()),
@@ -99,6 +109,7 @@ export class World {
           }),
         ...(sends ? { sends } : {}),
         ...(network ? { network } : {}),
+        ...(program === undefined ? {} : { program }),
       },
     );
     const member = { holdfast, faults, clock, said };
@@ -133,12 +144,16 @@ export class World {
     return this.#place.rows(sql);
   }
 
+  transaction(): Promise<ForeignTransaction> {
+    return this.#place.transaction();
+  }
+
   table(plain: string): string {
     return this.#place.table(plain);
   }
 
   async record(id: RunId): Promise<RunRecord> {
-    const record = await (await this.store()).run(id);
+    const record = await (await this.store()).runs.get(id);
     if (!record) throw new Error(`There is no run ${id}.`);
     return record;
   }
@@ -176,7 +191,13 @@ export class World {
     for (const { clock, faults } of this.#members) {
       clock.resume();
       faults.comeUp();
-      for (const verb of ["renew", "exchange", "markStarted", "poll", "writeSchedules"] as const)
+      for (const verb of [
+        "leases.renew",
+        "claims.exchange",
+        "leases.markStarted",
+        "work.poll",
+        "schedules.write",
+      ] as const)
         faults.deliver(verb);
     }
     const stops = this.#members.map(({ holdfast }) => holdfast.stop({ grace: 0 }));

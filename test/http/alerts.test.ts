@@ -180,6 +180,31 @@ describe.each(DATABASES)("alerts over HTTP on %s", (database) => {
     expect((await house.ask("GET", where)).body.id).toBe(alerts[0]?.id);
   });
 
+  test("an alert is reached by six characters of its id, and candidates are named where several have them", async () => {
+    const run = () => {
+      throw new Error("no");
+    };
+    house.holdfast.job("worse", { retry: { attempts: 1 }, run });
+    await house.holdfast.enqueue("worse", null);
+    await trouble();
+    const { alerts } = await house.holdfast.alerts.list();
+    const [id, other] = alerts.map((alert) => alert.id) as [string, string];
+    for (const fragment of [id.slice(-6), id.slice(-8).toUpperCase(), id.slice(-14)])
+      expect((await house.ask("GET", `/api/alerts/${fragment}`)).body.id).toBe(id);
+    const changes = { mute: { for: "2h" }, acknowledge: {}, resolve: {} };
+    for (const [verb, body] of Object.entries(changes)) {
+      const changed = await house.ask("POST", `/api/alerts/${id.slice(-8)}/${verb}`, { body });
+      expect(changed.body.id).toBe(id);
+      const several = await house.ask("POST", `/api/alerts/${id.slice(0, 6)}/${verb}`, { body });
+      expect([several.status, several.body.error]).toEqual([409, "alert_ambiguous"]);
+    }
+    const { status, body } = await house.ask("GET", `/api/alerts/${id.slice(0, 6)}`);
+    expect([status, body.error]).toEqual([409, "alert_ambiguous"]);
+    for (const each of [id, other]) expect(body.detail).toContain(each);
+    expect((await house.ask("GET", `/api/alerts/${id.slice(-5)}`)).status).toBe(404);
+    expect((await house.ask("GET", "/api/alerts/00000000")).status).toBe(404);
+  });
+
   test("what is wrong is refused by name, and only an admin may change anything", async () => {
     const id = "0199c1f2-5a3e-7c41-9d0b-2f6c1c8e7a55";
     const status = async (method: string, where: string, body?: unknown, secret?: string) =>
@@ -309,7 +334,7 @@ test("slow claims: on SQLite a reader that keeps an old snapshot is told of, tho
     await house.holdfast.tick();
     const [alert] = (await house.holdfast.alerts.list({ kind: "slowClaims" })).alerts;
     expect(alert?.message).toMatch(
-      /a reader keeps an old snapshot, and \d{4,} pages .* \(SQLite cannot tell which process\)/,
+      /a reader keeps an old snapshot, and \d{4,} pages .* \(SQLite does not say which process\)/,
     );
   } finally {
     reader.close();

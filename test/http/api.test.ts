@@ -1,4 +1,4 @@
-// What callers of the HTTP API rely on, on both databases.
+// Tests the promises to callers of the HTTP API, on both databases.
 
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { until } from "../support/until.js";
@@ -84,6 +84,24 @@ describe.each(DATABASES)("the HTTP API on %s", (database) => {
     expect(answers.find(({ body }) => body.skipped)?.body.reason).toBe("locked");
     const { runs } = (await house.ask("GET", "/api/runs?schedule=s")).body;
     expect(runs.map(({ mode }: { mode: string }) => mode)).toEqual(["scheduled"]);
+  });
+
+  test("run-if-due executes a due schedule, replies how its run ended, and says why it does not", async () => {
+    await dueSchedule();
+    const ask = (body: object) => house.ask("POST", "/api/schedules/s/run-if-due", { body });
+    const first = await ask({ deadline: "20s" });
+    expect(first).toMatchObject({ status: 200, body: { ok: true, ran: true } });
+    expect(first.body.run.status).toBe("completed");
+    expect(await ask({})).toMatchObject({
+      status: 200,
+      body: { ok: true, skipped: true, reason: "not_due", nextAt: first.body.nextAt },
+    });
+    expect(await ask({ deadline: "1ms" })).toMatchObject({ status: 400 });
+    const read = await house.ask("POST", "/api/schedules/s/run-if-due", {
+      secret: SECRETS.read,
+      body: {},
+    });
+    expect(read.status).toBe(403);
   });
 
   test("ten equal deliveries are one run and one answer; another input is a conflict", async () => {
@@ -262,6 +280,8 @@ describe("a database that cannot be reached", () => {
       status: 200,
       body: { ok: true, skipped: true, reason: "schedule_read_error" },
     });
+    const run = await house.ask("POST", "/api/schedules/s/run-if-due", { body: {} });
+    expect(run).toMatchObject({ status: 200, body: { reason: "schedule_read_error" } });
     const list = await house.ask("GET", "/api/runs");
     expect(list).toMatchObject({ status: 503, body: { error: "store_unavailable" } });
     expect((await house.ask("GET", "/healthz", { secret: null })).status).toBe(200);

@@ -1,9 +1,10 @@
-// What else an attacker sends: names, texts, numbers and times that mean something somewhere. Everything is plain data here,
-// or refused by name; nothing breaks inside, and nothing secret comes out.
+// Sends the values of an attacker: names, texts, numbers and times with a meaning somewhere. Each is plain data here,
+// or is refused by name; nothing breaks inside, and nothing secret comes out.
 
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { createHandler } from "../../src/http/handler.js";
-import { type AskOptions, DATABASES, type House, newHouse } from "./house.js";
+import { until } from "../support/until.js";
+import { type AskOptions, DATABASES, type House, newHouse, SECRETS } from "./house.js";
 
 const JSON_TYPE = { "content-type": "application/json" };
 
@@ -18,7 +19,7 @@ describe.each(DATABASES)("on %s", (database) => {
 
   const enqueue = (options: AskOptions) => house.ask("POST", "/api/jobs/study/runs", options);
   const stored = async (id: string) => (await house.ask("GET", `/api/runs/${id}`)).body;
-  /** What was told of failures inside. */
+  /** The logged internal failures. */
   const failures = () => house.lines.filter((line) => "requestId" in line);
 
   const NAMES = [
@@ -149,6 +150,41 @@ describe.each(DATABASES)("on %s", (database) => {
       headers: { cookie: long, authorization: `Bearer ${"x ".repeat(50_000)}` },
     };
     expect((await house.ask("GET", "/api/runs", bare)).status).toBe(401);
+  });
+
+  test("a note or a reason that quotes a secret is stored and shown without it", async () => {
+    await house.holdfast.schedules.upsert("noted", { job: "study", cron: "0 0 1 1 *" });
+    await house.holdfast.schedules.upsert("watched", { monitor: true, every: "1h" });
+    const note = `see ${SECRETS.admin}, then go on`;
+    const shown = "see ***, then go on";
+    let held = () => {};
+    const lock = house.holdfast.lock("noted", {}, () => new Promise<void>((done) => (held = done)));
+    await until("the lock is held", async () => (await house.holdfast.locks.list()).locks[0]);
+    const texts: string[] = [];
+    for (const [method, where, body] of [
+      ["POST", "/api/pause", { note }],
+      ["POST", "/api/resume", {}],
+      ["POST", "/api/queues/noted/pause", { note }],
+      ["POST", "/api/schedules/noted/pause", { note }],
+      ["POST", "/api/worker/claim", { instance: "noted", jobs: ["none"], limit: 1 }],
+      ["POST", "/api/instances/noted/quiet", { note }],
+      ["POST", "/api/locks/noted/release", { note }],
+      ["POST", "/api/ping/watched/fail", { reason: `${".".repeat(1_990)}${note}` }],
+      ["GET", "/api/queues", undefined],
+      ["GET", "/api/locks/history", undefined],
+      ["GET", "/api/runs", undefined],
+      ["GET", "/api/audit", undefined],
+    ] as const) {
+      const answer = await house.ask(method, where, body === undefined ? {} : { body });
+      expect([where, answer.status]).toEqual([where, 200]);
+      texts.push(answer.text);
+    }
+    held();
+    await lock.catch(() => undefined);
+    const all = `${texts.join("\n")}${JSON.stringify(house.lines)}`;
+    expect(all).not.toContain(SECRETS.admin.slice(0, 8));
+    // Of the audit trail: everything, the queue, the schedule, the instance, the lock.
+    expect(texts.at(-1)?.split(shown)).toHaveLength(6);
   });
 
   test("no secret comes out: not in an answer, the metrics, the settings or the log", async () => {

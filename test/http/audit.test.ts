@@ -1,4 +1,4 @@
-// Who changed what over HTTP, and one quiet instance.
+// Tests the audit trail over HTTP, and one quiet instance.
 
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { DATABASES, type House, newHouse, SECRETS } from "./house.js";
@@ -44,7 +44,11 @@ describe.each(DATABASES)("control over HTTP on %s", (database) => {
     expect((await house.ask("POST", "/api/tick", { body: {} })).body.executed).toBe(0);
     const { body } = await house.ask("GET", "/api/instances");
     expect(body.instances[0]).toMatchObject({ quietBy: "http", quietNote: "its memory" });
-    await house.ask("POST", `/api/instances/${id}/wake`, { body: {} });
+    // As the page shows it: `host:pid:` and the end of the uuid.
+    const [host, pid, boot = ""] = house.holdfast.instanceId.split(":");
+    const shown = encodeURIComponent(`${host}:${pid}:${boot.slice(-4)}`);
+    const woken = await house.ask("POST", `/api/instances/${shown}/wake`, { body: {} });
+    expect(woken).toMatchObject({ status: 200, body: { ok: true } });
     expect((await house.ask("POST", "/api/tick", { body: {} })).body.executed).toBe(1);
     const nobody = await house.ask("POST", "/api/instances/nobody/quiet", { body: {} });
     expect(nobody).toMatchObject({ status: 404, body: { error: "instance_not_found" } });

@@ -1,4 +1,4 @@
-// What of the published package is in a user's bundle: not more than was imported.
+// Checks which parts of the published package are in a user's bundle: not more than was imported.
 
 import path from "node:path";
 import { buildSync } from "esbuild";

@@ -19,7 +19,7 @@ type Order = {
 /** Takes every run with 202 and keeps it. */
 class Service {
   readonly orders: Order[] = [];
-  /** What it answers to these bytes; 202 where nobody says. */
+  /** Its response to these bytes; 202 by default. */
   answer: ((body: string) => { readonly status: number; readonly text: string }) | null = null;
   readonly #server = http.createServer(async (request, response) => {
     const chunks: Buffer[] = [];
@@ -69,7 +69,7 @@ describe.each(DATABASES)("callbacks of a dispatched run on %s", (database) => {
     service.orders.length = 0;
     service.answer = null;
     served = await serve({
-      answerer: (ask, info) => house.answerer(ask, info),
+      handler: (request, info) => house.httpHandler(request, info),
       host: "127.0.0.1",
       port: 0,
     });
@@ -103,7 +103,7 @@ describe.each(DATABASES)("callbacks of a dispatched run on %s", (database) => {
   test("a worker that quotes its request in an error puts no token into the run, its log or the log", async () => {
     service.answer = (body) => ({ status: 400, text: `bad request: ${JSON.stringify(body)}` });
     const { runId, token } = await dispatched("30s");
-    const run = await house.holdfast.runs.wait(runId, { timeout: "30s" });
+    const run = await house.holdfast.runs.wait(runId, { timeout: "5m" });
     expect(run).toMatchObject({ status: "failed", error: { code: "HTTP_400" } });
     expect(run.error?.message).toContain("bad request");
     const { body } = await house.ask("GET", `/api/runs/${runId}/exchanges`);
@@ -122,6 +122,20 @@ describe.each(DATABASES)("callbacks of a dispatched run on %s", (database) => {
     expect(run?.progress?.stages.map(({ stage }) => stage)).toEqual([
       ...["reading with ***", "writing with ***"],
     ]);
+  });
+
+  test("the code of an error that quotes a secret of the server is stored and logged without it", async () => {
+    const order = await dispatched("30s");
+    const { runId, fence } = order;
+    const error = { code: `E ${SECRETS.admin}`, message: "no" };
+    const items = [{ key: "one", error }];
+    expect(await call(order, "items", { fence, items })).toMatchObject({ status: 200 });
+    const failure = { fence, error, permanent: true };
+    expect(await call(order, "fail", failure)).toMatchObject({ status: 200 });
+    expect((await house.holdfast.runs.get(runId))?.error?.code).toBe("E ***");
+    const stored = await house.holdfast.runs.items(runId);
+    expect(stored.items.map((item) => item.error?.code)).toEqual(["E ***"]);
+    expect(JSON.stringify(house.lines)).not.toContain(SECRETS.admin);
   });
 
   test("a worker that answered 202 renews, tells, stores and completes through its addresses", async () => {
@@ -236,7 +250,7 @@ describe.each(DATABASES)("callbacks of a dispatched run on %s", (database) => {
     const gone = `/api/runs/${crypto.randomUUID()}/complete`;
     const unknown = await house.ask("POST", gone, { secret: token, body: { fence } });
     expect([unknown.status, unknown.body.error]).toEqual([403, "token_refused"]);
-    // What is no callback does not take it at all.
+    // A route that is no callback does not accept the token at all.
     for (const [method, where] of [
       ["GET", `/api/runs/${runId}`],
       ["POST", `/api/runs/${runId}/cancel`],
@@ -259,6 +273,23 @@ describe.each(DATABASES)("callbacks of a dispatched run on %s", (database) => {
       expect([verb, status, body.error]).toEqual([verb, 409, "lease_lost"]);
     }
     expect(await house.holdfast.runs.get(runId)).toMatchObject({ status: "running", fence });
+  });
+
+  test("a made-up token finds out nothing about runs, by whole ids or by parts of them", async () => {
+    const study = house.holdfast.job("study", { worker: "studies" });
+    const ids = [await study.enqueue({ study: 1 }), await study.enqueue({ study: 2 })].map(
+      (run) => run.id,
+    );
+    const secret = `hfcb1_${"1".padStart(16, "0")}${"ab".repeat(24)}`;
+    const shared = ids[0]?.slice(0, 8) as string;
+    expect(ids[1]?.slice(0, 8)).toBe(shared);
+    for (const id of [shared, "ffffffff", ids[0], ids[0]?.slice(-8)]) {
+      const { status, body } = await house.ask("POST", `/api/runs/${id}/heartbeat`, {
+        secret,
+        body: { fence: 1 },
+      });
+      expect([id, status, body.error]).toEqual([id, 403, "token_refused"]);
+    }
   });
 
   test("the body of a callback is read only once its token is good", async () => {

@@ -1,7 +1,7 @@
 // GET /api/check: whether the tables keep their promises, for whoever may read.
 
 import { afterEach, describe, expect, test } from "vitest";
-import { CHECKS } from "../../src/store/sql/checks.js";
+import { CHECKS } from "../../src/store/checks/check-statements.js";
 import { DATABASES, type House, newHouse, SECRETS } from "./house.js";
 
 describe.each(DATABASES)("a check over HTTP on %s", (database) => {

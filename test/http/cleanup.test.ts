@@ -25,7 +25,7 @@ describe.each(DATABASES)("a cleanup on %s", (database) => {
   });
   afterEach(() => house.end());
 
-  /** Claimed by a worker elsewhere that is never heard of again. */
+  /** Claimed by a remote worker that never responds again. */
   async function abandoned(job: string): Promise<string> {
     const { id } = await house.holdfast.enqueue(job, null);
     const { body } = await house.ask("POST", "/api/worker/claim", {

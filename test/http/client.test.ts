@@ -28,7 +28,7 @@ describe.each(DATABASES)("the client on %s", (database) => {
     house = await newHouse(database);
     house.holdfast.job("study", { lease: "60s", retry: { attempts: 3, delay: 1 } });
     house.holdfast.job("brief", { lease: "2s", retry: { attempts: 20, delay: 1 } });
-    served = await serve({ answerer: house.answerer, host: "127.0.0.1", port: 0 });
+    served = await serve({ handler: house.httpHandler, host: "127.0.0.1", port: 0 });
   });
   afterEach(async () => {
     for (const stop of stopping.splice(0)) stop.abort();
@@ -349,6 +349,7 @@ test("the built client brings no package, no built-in module, no engine and no s
     "runs/rules",
     "shared",
     "shared/adapters",
+    "shared/errors",
     "worker/rules",
   ]);
   expect(foreign).toEqual([]);

@@ -3,7 +3,7 @@
 import { getEventListeners } from "node:events";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { createHandler } from "../../src/http/handler.js";
-import { hosting } from "../../src/instance/server-internals.js";
+import { serverInternals } from "../../src/instance/server-internals.js";
 import { PermanentError } from "../../src/shared/errors.js";
 import { until } from "../support/until.js";
 import { DATABASES, type House, newHouse, SECRETS } from "./house.js";
@@ -182,7 +182,8 @@ test("a handler listens to its instance only while somebody listens to it", asyn
   const handlers = Array.from({ length: 20 }, () =>
     createHandler(house.holdfast, { secrets: SECRETS }),
   );
-  const listening = () => getEventListeners(house.holdfast[hosting].stopSignal, "abort").length;
+  const listening = () =>
+    getEventListeners(house.holdfast[serverInternals].stopSignal, "abort").length;
   expect(listening()).toBe(0);
   const headers = { authorization: `Bearer ${SECRETS.read}` };
   const stream = await handlers[0]?.(new Request("http://127.0.0.1/api/events", { headers }));

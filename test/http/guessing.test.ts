@@ -41,6 +41,21 @@ describe.each(DATABASES)("on %s", (database) => {
     expect((await runs({ secret: SECRETS.read, address: GUESSER })).status).toBe(200);
   });
 
+  test.for(["a configured secret", "a named key"])(
+    "guesses that come at once do not hide %s among them",
+    async (kind) => {
+      const { secret: key } = await house.holdfast.keys.create("reader", { scopes: ["read"] });
+      const isKey = kind === "a named key";
+      const right = isKey ? key : SECRETS.read;
+      const wrong = (n: number) => (isKey ? `hfk1_${String(n).padStart(64, "0")}` : `wrong-${n}`);
+      const secrets = [...Array.from({ length: 30 }, (_, n) => wrong(n)), right];
+      const calls = secrets.map((secret) => runs({ secret, address: GUESSER }));
+      const statuses = (await Promise.all(calls)).map(({ status }) => status);
+      expect(statuses.at(-1)).toBe(429);
+      expect(statuses.filter((status) => status === 401)).toHaveLength(10);
+    },
+  );
+
   test("other peers, sessions and callers without a secret are not held up", async () => {
     const signIn = (address: string) =>
       house.ask("POST", "/api/session", { secret: null, address, body: { secret: SECRETS.read } });
@@ -55,14 +70,33 @@ describe.each(DATABASES)("on %s", (database) => {
     );
   });
 
-  test("behind a proxy one guesser holds up itself and not the others", async () => {
-    const by = (client: string) => ({
-      address: "10.0.0.3",
+  test("behind a trusted proxy one guesser holds up itself and not the others, and the log and the audit trail name it", async () => {
+    await house.end();
+    house = await newHouse(database, { handler: { trustedProxies: ["10.0.0.0/24"] } });
+    const by = (client: string, address = "10.0.0.3") => ({
+      address,
       headers: { "x-forwarded-for": client },
     });
     await guess(11, by(GUESSER));
-    expect((await runs({ secret: SECRETS.read, ...by(`${OTHER}, ${GUESSER}`) })).status).toBe(429);
+    // By another proxy, and whatever the guesser wrote in the header itself.
+    const forged = by(`${OTHER}, ${GUESSER}`, "10.0.0.4");
+    expect((await runs({ secret: SECRETS.read, ...forged })).status).toBe(429);
     expect((await runs({ secret: SECRETS.read, ...by(OTHER) })).status).toBe(200);
+    const [entry] = (await house.holdfast.audit.list({ limit: 1 })).entries;
+    expect(entry).toMatchObject({ noun: "access", address: GUESSER });
+    const [line] = (house.lines as { event?: string }[]).filter(
+      ({ event }) => event === "access.refused",
+    );
+    expect(line).toMatchObject({ address: GUESSER });
+  });
+
+  test("a peer that nobody trusts does not escape the wait by the names it gives itself", async () => {
+    const statuses: number[] = [];
+    for (let n = 0; n < 20; n += 1) {
+      const headers = { "x-forwarded-for": `203.0.113.${n}`, "x-real-ip": `203.0.113.${n}` };
+      statuses.push((await runs({ secret: `wrong-${n}`, address: "10.0.0.9", headers })).status);
+    }
+    expect(statuses).toEqual([...Array(10).fill(401), ...Array(10).fill(429)]);
   });
 
   test("a peer that names others in X-Forwarded-For holds up none of them", async () => {

@@ -60,7 +60,7 @@ describe("Fastify", () => {
       body: { input: { a: 1 } },
     });
     expect(status).toBe(201);
-    const run = await holdfast.runs.wait(body.id, { timeout: "20s" });
+    const run = await holdfast.runs.wait(body.id, { timeout: "5m" });
     expect(run.result).toEqual({ studied: { a: 1 } });
     expect((await ask(base, "/own", { body: { mine: true } })).body).toEqual({ mine: true });
     expect((await ask(base, "/holdfast/api/runs", { secret: "wrong" })).status).toBe(401);

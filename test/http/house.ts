@@ -6,10 +6,10 @@ import os from "node:os";
 import path from "node:path";
 import { expect } from "vitest";
 import {
-  type Answerer,
-  createAnswerer,
+  createHttpHandler,
   type Handler,
   type HandlerOptions,
+  type HttpHandler,
   handlerOf,
 } from "../../src/http/handler.js";
 import { refusalsOf } from "../../src/http/openapi.js";
@@ -49,10 +49,10 @@ export type AskOptions = {
 
 export class House {
   readonly holdfast: Holdfast;
-  /** What a server on a port is given. */
-  readonly answerer: Answerer;
+  /** The options of a server on a port. */
+  readonly httpHandler: HttpHandler;
   readonly handler: Handler;
-  /** What was told about failures inside. */
+  /** The logged internal failures. */
   readonly lines: object[] = [];
   /** Where its rows are, for tests that damage them. */
   readonly place: { readonly database: string; readonly schema: string };
@@ -73,8 +73,8 @@ export class House {
       schema: params.options.schema ?? "holdfast",
     };
     this.holdfast = this.another();
-    this.answerer = createAnswerer(this.holdfast, { secrets: SECRETS, ...params.handler });
-    this.handler = handlerOf(this.answerer);
+    this.httpHandler = createHttpHandler(this.holdfast, { secrets: SECRETS, ...params.handler });
+    this.handler = handlerOf(this.httpHandler);
     this.#base = params.handler.basePath ?? "";
     this.#clear = params.clear;
   }
@@ -140,9 +140,9 @@ export async function understood(
   const route = routeOf(method, where);
   // A route that this handler does not serve is no route: `not_found` is the word for that alone.
   const isRefused = response.status >= 400 && response.status < 500 && body.error !== "not_found";
-  if (route && isRefused && !(response.status in route.answers))
+  if (route && isRefused && !(response.status in route.responses))
     expect(refusalsOf(route), `${method} ${route.path}`).toContain(response.status);
-  const schema = route?.answers[response.status];
+  const schema = route?.responses[response.status];
   if (schema && !type.includes("problem+json"))
     expect(schema.safeParse(body).error).toBeUndefined();
   return { status: response.status, headers: response.headers, text, body };

@@ -6,8 +6,9 @@ import pg from "pg";
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
 import { createHandler, type HandlerOptions } from "../../src/http/handler.js";
 import type { Holdfast, KeyOptions } from "../../src/index.js";
-import { hosting } from "../../src/instance/server-internals.js";
+import { serverInternals } from "../../src/instance/server-internals.js";
 import { createTestHoldfast } from "../../src/testing/index.js";
+import { until } from "../support/until.js";
 import { DATABASES, type House, newHouse, POSTGRES_URL, SECRETS } from "./house.js";
 
 const OWN = { origin: "http://127.0.0.1:4780", host: "127.0.0.1:4780" };
@@ -116,6 +117,41 @@ describe.each(DATABASES)("a named key on %s", (database) => {
     await other.stop({ grace: 0 });
   });
 
+  test("that was revoked is refused also in a claim that was waiting by then", async () => {
+    const secret = await made("eu-worker", { scopes: ["worker"] });
+    const body = { instance: "w", jobs: ["study"], limit: 1, waitMs: 20_000 };
+    const waiting = house.ask("POST", "/api/worker/claim", { secret, body });
+    await until("the claim is authorized", async () =>
+      (await house.holdfast.instances.list()).instances.some(({ id }) => id === "w"),
+    );
+    await house.holdfast.keys.revoke("eu-worker");
+    const { status, body: answer } = await waiting;
+    expect([status, answer.error]).toEqual([401, "unauthorized"]);
+  });
+
+  test("that was revoked ends its open event streams, and a logout those of its session", async () => {
+    const secret = await made("reader", { scopes: ["read"] });
+    const call = at(house.holdfast);
+    const cookie = await signIn(call, SECRETS.admin);
+    const open = async (headers: Record<string, string>) => {
+      const request = new Request("http://127.0.0.1:4780/api/events", { headers });
+      const { status, body } = await house.handler(request);
+      expect(status).toBe(200);
+      return body as ReadableStream<Uint8Array>;
+    };
+    const ended = async (stream: ReadableStream<Uint8Array>) => {
+      for await (const _ of stream);
+      return "ended";
+    };
+    const ofKey = await open({ authorization: `Bearer ${secret}` });
+    const ofSession = await open({ cookie });
+    const kept = ended(await open({ authorization: `Bearer ${SECRETS.read}` }));
+    await house.holdfast.keys.revoke("reader");
+    await call("DELETE", "/api/session", { headers: { cookie, ...OWN } });
+    expect(await Promise.all([ended(ofKey), ended(ofSession)])).toEqual(["ended", "ended"]);
+    expect(await Promise.race([kept, Promise.resolve("open")])).toBe("open");
+  });
+
   test("has a name of its own: a second one is refused, and the first goes on", async () => {
     const secret = await made("deploy", { scopes: ["read"] });
     const body = { name: "deploy", scopes: ["admin"] };
@@ -196,7 +232,7 @@ describe.each(DATABASES)("a named key on %s", (database) => {
   });
 
   test("is looked up only where something that looks like its secret was sent", async () => {
-    const asked = vi.spyOn(house.holdfast[hosting], "store");
+    const asked = vi.spyOn(house.holdfast[serverInternals], "store");
     const call = at(house.holdfast);
     await call("GET", "/api/runs");
     await call("GET", "/api/runs", bearer(SECRETS.read));

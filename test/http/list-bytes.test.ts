@@ -78,6 +78,91 @@ describe.each(DATABASES)("lists of runs on %s", (database) => {
     await house.end();
   });
 
+  test("a list leaves out stages of more than 2 KiB, which the run itself has", async () => {
+    const house = await newHouse(database);
+    house.holdfast.job("study", { lease: "60s" });
+    for (const n of [1, 2]) await house.holdfast.enqueue("study", { n });
+    const params = { instance: "w", jobs: ["study"], limit: 2 };
+    const [few, many] = await house.holdfast.remote.claim(params);
+    const grant = (run: typeof few) => ({ id: String(run?.id), fence: Number(run?.fence) });
+    for (const stage of ["load", "write"])
+      await house.holdfast.remote.progress(grant(few), { stage });
+    const names = Array.from({ length: 20 }, (_, n) => `${n} `.padEnd(200, "é"));
+    for (const stage of names) await house.holdfast.remote.progress(grant(many), { stage });
+    const { body, text } = await house.ask("GET", "/api/runs");
+    const stagesOf = (progress: { stages: { stage: string }[] }) =>
+      progress.stages.map(({ stage }) => stage);
+    const listed = new Map(body.runs.map(({ id, progress }: never) => [id, progress]));
+    expect(text.length).toBeLessThan(4_000);
+    expect(stagesOf(listed.get(few?.id) as never)).toEqual(["load", "write"]);
+    expect(listed.get(many?.id)).toMatchObject({ stage: names.at(-1), stages: [] });
+    const whole = await house.ask("GET", `/api/runs/${many?.id}`);
+    expect(stagesOf(whole.body.progress)).toEqual(names);
+    await house.end();
+  });
+
+  test("a page of log lines ends when it has its bytes, and the next ones have every other line once", async () => {
+    const house = await newHouse(database);
+    house.holdfast.job("study", { lease: "60s" });
+    const { id } = await house.holdfast.enqueue("study", null);
+    const written: string[] = [];
+    // Each attempt may keep 512 Ki characters, and one that is handed back does not count.
+    for (const attempt of [1, 2, 3, 4]) {
+      const params = { instance: "w", jobs: ["study"], limit: 1 };
+      const [run] = await house.holdfast.remote.claim(params);
+      const grant = { id, fence: Number(run?.fence) };
+      const lines = Array.from({ length: 60 }, (_, n) => ({
+        level: "info" as const,
+        message: `${attempt} ${n} `.padEnd(8_000, "é"),
+      }));
+      await house.holdfast.remote.logs(grant, lines);
+      await house.holdfast.remote.release(grant);
+      written.push(...lines.map(({ message }) => message));
+    }
+    const read: string[] = [];
+    let cursor: string | null = "0-0";
+    let pages = 0;
+    while (cursor !== null && pages < 20) {
+      const where = `/api/runs/${id}/logs?limit=1000&cursor=${cursor}`;
+      const { body, text } = await house.ask("GET", where);
+      expect(text.length).toBeLessThan(PAGE_BYTES_MAX);
+      for (const { message } of body.lines) read.push(message);
+      cursor = body.nextCursor;
+      pages += 1;
+    }
+    expect(read).toEqual(written);
+    expect(pages).toBe(4);
+    const first = await house.holdfast.runs.logs(id);
+    expect([first.lines.length, first.nextCursor]).toEqual([66, first.cursor]);
+    await house.end();
+  });
+
+  test("a page of schedules ends when it has its bytes, and the next ones have every other schedule once", async () => {
+    const house = await newHouse(database);
+    house.holdfast.job("study", { run: () => undefined });
+    const names = Array.from({ length: 130 }, (_, n) => `s${String(n).padStart(3, "0")}`);
+    for (const [at, name] of names.entries()) {
+      const text = "x".repeat(at < 12 ? 250_000 : 10);
+      const options = { job: "study", cron: "0 0 1 1 *", input: { text } };
+      await house.holdfast.schedules.upsert(name, options);
+    }
+    const pages: string[][] = [];
+    let cursor: string | null = "";
+    while (cursor !== null && pages.length < 20) {
+      const { body, text } = await house.ask("GET", `/api/schedules?limit=1000&cursor=${cursor}`);
+      expect(text.length).toBeLessThan(PAGE_BYTES_MAX);
+      pages.push(body.schedules.map(({ name }: { name: string }) => name));
+      cursor = body.nextCursor;
+    }
+    // Four of 250 kB have less than 1 MiB, the fifth one ends the page.
+    expect(pages.map((page) => page.length)).toEqual([5, 5, 120]);
+    expect(pages.flat()).toEqual(names);
+    expect((await house.holdfast.schedules.list({ limit: 3 })).nextCursor).toBe("s002");
+    const { schedules, nextCursor } = await house.holdfast.schedules.list({ cursor: "s126" });
+    expect([schedules.length, nextCursor]).toEqual([3, null]);
+    await house.end();
+  });
+
   test("a run whose input nobody can read is a marked row, and its neighbours are as they are", async () => {
     const house = await newHouse(database);
     house.holdfast.job("study", { run: () => undefined });

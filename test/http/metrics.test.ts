@@ -105,7 +105,7 @@ describe.each(DATABASES)("metrics on %s", (database) => {
     await house.holdfast.schedules.upsert("every", { job: "study", every: "1s", input: null });
     await house.holdfast.start();
     const { id } = await house.holdfast.enqueue("study", 'no "such"\nmarket');
-    await house.holdfast.runs.wait(id, { timeout: "30s" });
+    await house.holdfast.runs.wait(id, { timeout: "5m" });
     const { text } = await scrape();
     const families = parsePrometheusTextFormat(text);
     expect(families.length).toBeGreaterThan(25);

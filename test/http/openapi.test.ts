@@ -26,7 +26,7 @@ let description: Description;
 beforeAll(async () => {
   house = await newHouse("sqlite");
   house.holdfast.job("study", { run: () => undefined });
-  served = await serve({ answerer: house.answerer, host: "127.0.0.1", port: 0 });
+  served = await serve({ handler: house.httpHandler, host: "127.0.0.1", port: 0 });
   folder = await fs.mkdtemp(path.join(os.tmpdir(), "holdfast-openapi-"));
   await fs.symlink(MODULES, path.join(folder, "node_modules"));
   file = path.join(folder, "openapi.json");

@@ -18,7 +18,7 @@ const FORM = { "content-type": "application/x-www-form-urlencoded" };
 const authorize: HandlerOptions["authorize"] = (request) =>
   request.headers.get("cookie")?.includes("sso=alice") ? { scopes: ["admin"], by: "alice" } : null;
 
-/** What a browser sends along, besides the cookie. */
+/** The headers that a browser adds, besides the cookie. */
 const FOREIGN: readonly (readonly [string, Record<string, string>])[] = [
   ["another site", { origin: "https://evil.example", "sec-fetch-site": "cross-site" }],
   ["another site, by an older browser", { origin: "https://evil.example" }],
@@ -84,22 +84,26 @@ describe("under a single sign-on with a cookie", () => {
       expect((await call("GET", "/api/runs", { headers: { cookie, ...sent } })).status).toBe(200);
   });
 
-  test("credentials that a browser sends by itself do not stand in for the origin", async () => {
+  test("credentials that a browser sends by itself, or that a proxy adds, do not stand in for the origin", async () => {
     const byHeader: HandlerOptions["authorize"] = (request) =>
       request.headers.has("authorization") ? ["admin"] : null;
     const pause = (authorization: string) =>
       at({ authorize: byHeader })("POST", "/api/resume", {
         headers: { authorization, origin: "https://evil.example" },
       });
-    for (const ambient of [
+    for (const credentials of [
+      "Bearer an-identity-token-that-a-proxy-adds",
+      "",
       "Basic YTpi",
       "basic YTpi",
       "Negotiate YTpi",
       "NTLM x",
       'Digest username="a"',
     ])
-      expect((await pause(ambient)).error).toBe("origin_refused");
-    expect((await pause("Bearer a-token-that-a-program-adds")).status).toBe(200);
+      expect((await pause(credentials)).error).toBe("origin_refused");
+    const program = { headers: { authorization: "Bearer a-token-of-a-program" } };
+    const call = at({ authorize: byHeader });
+    expect((await call("POST", "/api/resume", program)).status).toBe(200);
   });
 });
 

@@ -158,9 +158,7 @@ describe.each(DATABASES)("what the page asks for on %s", (database) => {
     const rows = async (rest = "") =>
       (await house.ask("GET", `/api/timeline?${query()}${rest}`)).body.schedules;
     await expect
-      .poll(async () => (await rows())[0].ticks.map((cell: { status: string }) => cell.status), {
-        timeout: 20_000,
-      })
+      .poll(async () => (await rows())[0].ticks.map((cell: { status: string }) => cell.status))
       .toContain("completed");
     const [often, rare, still] = await rows();
     expect(often).toMatchObject({ name: "often", job: "study", status: "active" });

@@ -57,7 +57,7 @@ describe.each(DATABASES)("check-ins over HTTP on %s", (database) => {
         body: { state: "ok" },
       });
 
-      // Who may not, and what is wrong.
+      // Callers that are refused, and wrong calls.
       const asked = async (where: string, options: Parameters<typeof house.ask>[2] = {}) => {
         const { status, body } = await house.ask("POST", where, { secret, ...options });
         return `${status} ${body.error}: ${body.detail}`;
@@ -75,7 +75,7 @@ describe.each(DATABASES)("check-ins over HTTP on %s", (database) => {
       const long = { body: { reason: "x".repeat(10_001) } };
       expect(await asked("/api/ping/backup/fail", long)).toMatch(/^400 .*reason/);
       expect((await house.ask("GET", "/api/ping/backup")).status).toBe(405);
-      // What needs a run here says so.
+      // Verbs that need a run here refuse a monitor by name.
       expect(await asked("/api/schedules/backup/trigger")).toMatch(
         /^409 runs_elsewhere.*is a monitor/,
       );

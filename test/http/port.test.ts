@@ -3,7 +3,7 @@
 import { once } from "node:events";
 import { connect, type Socket } from "node:net";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { createAnswerer } from "../../src/http/handler.js";
+import { createHttpHandler } from "../../src/http/handler.js";
 import { type Served, serve } from "../../src/http/server.js";
 import { WatchedPool } from "../conformance/watched-pool.js";
 import { until } from "../support/until.js";
@@ -17,10 +17,10 @@ let impatient: Served;
 beforeAll(async () => {
   house = await newHouse("sqlite");
   house.holdfast.job("study", { run: () => undefined });
-  const { answerer } = house;
-  served = await serve({ answerer, host: "127.0.0.1", port: 0 });
-  const limits = { headersMs: 50, requestMs: 50, lookEveryMs: 10 };
-  impatient = await serve({ answerer, host: "127.0.0.1", port: 0, limits });
+  const { httpHandler: handler } = house;
+  served = await serve({ handler, host: "127.0.0.1", port: 0 });
+  const limits = { headersMs: 50, requestMs: 50, checkEveryMs: 10 };
+  impatient = await serve({ handler, host: "127.0.0.1", port: 0, limits });
 });
 afterAll(async () => {
   await served.close();
@@ -40,7 +40,7 @@ function heard(socket: Socket, isEnough: (text: string) => boolean = () => false
       seen += chunk;
       if (isEnough(seen)) socket.destroy();
     });
-    // Whoever is cut off while it sends hears of it as an error too.
+    // A client that is cut off while it sends gets an error as well.
     socket.on("error", () => undefined);
     socket.on("close", () => resolve(seen));
   });
@@ -184,10 +184,10 @@ describe("a body", () => {
 test("a body that came whole cannot be read once its client has gone, and nobody waits for it", async () => {
   let read: unknown;
   const here = await serve({
-    answerer: async (ask, info) => {
-      await once(ask.signal, "abort");
-      read = await ask.body?.read(() => undefined).catch((error) => error.refusal.error);
-      return house.answerer(ask, info);
+    handler: async (request, info) => {
+      await once(request.signal, "abort");
+      read = await request.body?.read(() => undefined).catch((error) => error.refusal.error);
+      return house.httpHandler(request, info);
     },
     host: "127.0.0.1",
     port: 0,
@@ -213,8 +213,8 @@ test.skipIf(POSTGRES_URL === undefined)(
     const crowd = await newHouse("postgres", { options: { database: watched.pool } });
     crowd.holdfast.job("study", { run: () => undefined });
     await crowd.holdfast.enqueue("study", "so that everything is open");
-    const { answerer } = crowd;
-    const here = await serve({ answerer, host: "127.0.0.1", port: 0 });
+    const { httpHandler: handler } = crowd;
+    const here = await serve({ handler, host: "127.0.0.1", port: 0 });
     const sockets = Array.from({ length: 20 }, () => dial(here));
     // A first call each: then the server has accepted all of them.
     for (const socket of sockets) socket.write("GET /healthz HTTP/1.1\r\nHost: h\r\n\r\n");
@@ -244,11 +244,11 @@ test("a listener that leaves is noticed, and the stream is taken down", async ()
   const headers = { authorization: `Bearer ${SECRETS.read}` };
   let gone = false;
   const watched = await serve({
-    answerer: (ask, info) => {
-      ask.signal.addEventListener("abort", () => {
+    handler: (request, info) => {
+      request.signal.addEventListener("abort", () => {
         gone = true;
       });
-      return house.answerer(ask, info);
+      return house.httpHandler(request, info);
     },
     host: "127.0.0.1",
     port: 0,
@@ -264,7 +264,7 @@ test("a listener that leaves is noticed, and the stream is taken down", async ()
 
 test("a user's own check sees the request whole, and its body is still read", async () => {
   const seen: string[] = [];
-  const answerer = createAnswerer(house.holdfast, {
+  const handler = createHttpHandler(house.holdfast, {
     authorize: async (request) => {
       seen.push(
         `${request.method} ${new URL(request.url).pathname} ${await request.clone().text()}`,
@@ -272,7 +272,7 @@ test("a user's own check sees the request whole, and its body is still read", as
       return request.headers.get("x-user") === "ada" ? ["enqueue"] : null;
     },
   });
-  const checked = await serve({ answerer, host: "127.0.0.1", port: 0 });
+  const checked = await serve({ handler, host: "127.0.0.1", port: 0 });
   const response = await fetch(`${checked.url}/api/jobs/study/runs`, {
     method: "POST",
     headers: { "x-user": "ada", "content-type": "application/json" },

@@ -1,4 +1,4 @@
-// What can be read over HTTP beside the runs themselves: their parts, the jobs, the locks.
+// Tests the reads over HTTP beside the runs themselves: their parts, the jobs, the locks.
 
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { DATABASES, type House, newHouse, SECRETS } from "./house.js";

@@ -4,7 +4,7 @@ import http from "node:http";
 import type { AddressInfo } from "node:net";
 import { getRequestListener } from "@hono/node-server";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
-import type { Handler } from "../../src/client/held.js";
+import type { Handler } from "../../src/client/held-run.js";
 import { createReceiver, type Receiver } from "../../src/client/receive.js";
 import { type Served, serve } from "../../src/http/server.js";
 import { until } from "../support/until.js";
@@ -38,7 +38,7 @@ describe("a receiver", () => {
     await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
     url = `http://127.0.0.1:${(server.address() as AddressInfo).port}/run`;
     served = await serve({
-      answerer: (ask, info) => house.answerer(ask, info),
+      handler: (request, info) => house.httpHandler(request, info),
       host: "127.0.0.1",
       port: 0,
     });
@@ -66,7 +66,7 @@ describe("a receiver", () => {
     new Promise<void>((resolve) => {
       house.holdfast.on("run.accepted", () => resolve());
     });
-  const ended = (id: string) => house.holdfast.runs.wait(id, { timeout: "20s" });
+  const ended = (id: string) => house.holdfast.runs.wait(id, { timeout: "5m" });
   const aborted = (signal: AbortSignal) =>
     new Promise<never>((_, reject) => {
       signal.addEventListener("abort", () => reject(signal.reason), { once: true });
@@ -130,7 +130,7 @@ describe("a receiver", () => {
     await ended(await enqueue());
     const copy = await receiver.receive(requests.at(-1) as Request);
     expect(copy.status).toBe(202);
-    // What was taken before this one has begun by the time that this one ends.
+    // Runs that were accepted before this one have begun when this one ends.
     await ended(await enqueue());
     expect(calls).toBe(2);
   });
@@ -178,6 +178,20 @@ describe("a receiver", () => {
     const init = { method: "POST", body: endless, duplex: "half" } as RequestInit;
     expect((await receiver.receive(new Request(url, init))).status).toBe(413);
     expect(pieces).toBeLessThan(20);
+  });
+
+  test("what comes in more than 10,000 pieces is refused, however small they are", async () => {
+    let pieces = 0;
+    const crumbs = new ReadableStream<Uint8Array>({
+      pull: (controller) => {
+        pieces += 1;
+        if (pieces > 20_000) controller.close();
+        else controller.enqueue(Uint8Array.of(0x20));
+      },
+    });
+    const init = { method: "POST", body: crumbs, duplex: "half" } as RequestInit;
+    expect((await receiver.receive(new Request(url, init))).status).toBe(413);
+    expect(pieces).toBeLessThan(10_010);
   });
 
   test("while it stops, a copy of what it has is still answered as taken", async () => {

@@ -1,4 +1,5 @@
-// What the page's form of a schedule sends back is what it was given: saving without a change changes nothing.
+// Checks that the page's form of a schedule sends back the values that it was given: saving without a change changes
+// nothing.
 
 import { afterEach, beforeEach, expect, test } from "vitest";
 import { bodyOf, draftOf } from "../../dashboard/schedules/draft.js";

@@ -1,10 +1,12 @@
-// What an attacker tries, and what comes of it: nothing.
+// Tries the calls of an attacker: none has an effect.
 
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { createHandler } from "../../src/http/handler.js";
 import { refuseOpenHost } from "../../src/http/server.js";
 import { ConfigurationError, Holdfast } from "../../src/index.js";
 import { type AskOptions, type House, newHouse, SECRETS } from "./house.js";
+
+const numbers = (count: number) => Array.from({ length: count }, (_, at) => [`k${at}`, at]);
 
 let house: House;
 beforeAll(async () => {
@@ -202,6 +204,24 @@ describe("a hostile body", () => {
     ["bytes that are no text", new Uint8Array([0x7b, 0xff, 0xfe, 0x7d]), "body_not_utf8"],
   ] as const)("%s: 400 with a name for it", async ([, raw, error]) => {
     expect(await enqueue({ raw, headers: json })).toMatchObject({ status: 400, body: { error } });
+  });
+
+  test.for([
+    [
+      "members that nobody knows",
+      { body: Object.fromEntries(numbers(101)) },
+      /more than 100 members/,
+    ],
+    ["tags", { body: { tags: numbers(1_001) } }, /^tags: must have at most 1000 entries$/],
+    [
+      "members of a tag",
+      { body: { tags: [Object.fromEntries(numbers(1_001))] } },
+      /^tags: must have/,
+    ],
+  ] as const)("too many %s are refused before they are looked at", async ([, sent, detail]) => {
+    const { status, body } = await enqueue(sent);
+    expect([status, body.error]).toEqual([400, "body_invalid"]);
+    expect(body.detail).toMatch(detail);
   });
 
   test("members that would change every object are plain data, or unknown", async () => {

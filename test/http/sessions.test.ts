@@ -289,6 +289,14 @@ describe("scopes that are open on this machine", () => {
     },
   );
 
+  test.for(["Forwarded", "X-Forwarded-For", "X-Real-IP", "Via", "X-Client-IP", "CF-Connecting-IP"])(
+    "are closed to what a proxy on this machine passes on with the header %s",
+    async (name) => {
+      const headers = { host, [name]: "198.51.100.7" };
+      expect((await call()("/api/runs", { headers, info: HERE })).body.error).toBe("host_refused");
+    },
+  );
+
   test("are closed to a request that a page of another site caused", async () => {
     for (const site of ["cross-site", "same-site"]) {
       const headers = { host, "sec-fetch-site": site };

@@ -69,7 +69,7 @@ describe("with an OpenID provider", () => {
   const looks = (cookie: string) =>
     house.ask("GET", "/api/runs", { secret: null, headers: { cookie } });
 
-  /** What a browser does: to the provider, and back with what it answers. */
+  /** Does what a browser does: goes to the provider, and comes back with its response. */
   async function signedIn(change: (back: URL) => void = () => undefined) {
     const begun = await sso.login();
     const at = await fetch(String(begun.headers.get("location")), { redirect: "manual" });

@@ -1,9 +1,11 @@
 // How far the scope worker reaches, on both databases: to jobs that are left to remote workers, to runs that the caller has
 // claimed itself, under a name of its own, and, where a secret is limited, to its jobs and queues.
 
+import { DatabaseSync } from "@photostructure/sqlite";
+import pg from "pg";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import type { HandlerOptions } from "../../src/http/handler.js";
-import { DATABASES, type House, newHouse, SECRETS } from "./house.js";
+import { DATABASES, type House, newHouse, POSTGRES_URL, SECRETS } from "./house.js";
 
 const LIMITED = "a-secret-for-eu-studies-only";
 const OF_OTHERS = "a-secret-for-the-job-other-only";
@@ -117,6 +119,19 @@ describe.each(DATABASES)("the reach of workers on %s", (database) => {
     expect((await post(`/api/runs/${id}/complete`, { fence, result: 1 })).status).toBe(200);
   });
 
+  test("a worker is written down with the jobs that exist, whatever else it names", async () => {
+    await house.holdfast.enqueue("study", { n: 1 });
+    const made = Array.from({ length: 999 }, (_, n) => `made up ${n} `.padEnd(200, "x"));
+    const { status, body } = await claim({ jobs: ["study", ...made] });
+    expect([status, body.runs.length]).toEqual([200, 1]);
+    expect(await worksOf(house, "w1")).toEqual(["study"]);
+    // One that gets its first run later is noted by the next claim.
+    house.holdfast.job("later", { lease: "60s" });
+    await house.holdfast.enqueue("later", null);
+    expect((await claim({ jobs: ["later", "study", ...made.slice(1)] })).body.runs).toHaveLength(1);
+    expect(await worksOf(house, "w1")).toEqual(["later", "study"]);
+  });
+
   test("a worker cannot take the name of a live instance, whose row stays as it is", async () => {
     house.holdfast.job("here", { run: () => "done" });
     await house.holdfast.start();
@@ -215,7 +230,40 @@ describe.each(DATABASES)("the reach of workers on %s", (database) => {
     expect((await claim(named, LIMITED)).body.runs).toMatchObject([{ id: run.id }]);
     expect((await post("/api/worker/heartbeat", beat, LIMITED)).body.held).toHaveLength(1);
   });
+
+  test("a limited secret does not find out how runs of other jobs and queues have ended", async () => {
+    await house.end();
+    await open({
+      secrets: { ...SECRETS, worker: [SECRETS.worker, { secret: OF_OTHERS, jobs: ["other"] }] },
+    });
+    const { id, fence } = await claimed();
+    const complete = (result: string, secret?: string) =>
+      post(`/api/runs/${id}/complete`, { fence, result }, secret);
+    expect((await complete("hers")).status).toBe(200);
+    // Neither a right guess nor a wrong one differs from a run that never was.
+    for (const result of ["hers", "theirs"])
+      expect((await complete(result, OF_OTHERS)).body.error).toBe("lease_lost");
+    expect((await complete("hers")).status).toBe(200);
+    expect((await complete("theirs")).body.error).toBe("result_conflict");
+  });
 });
+
+/** The jobs that the row of an instance says it executes. */
+async function worksOf(house: House, instance: string): Promise<unknown> {
+  const { database, schema } = house.place;
+  if (database.startsWith("postgres")) {
+    const client = new pg.Client(POSTGRES_URL);
+    await client.connect();
+    const sql = `select works from "${schema}".instance where id = $1`;
+    const { rows } = await client.query(sql, [instance]);
+    await client.end();
+    return rows[0]?.works;
+  }
+  const file = new DatabaseSync(database.replace("sqlite:", ""));
+  const row = file.prepare("select works from holdfast_instance where id = ?").get(instance);
+  file.close();
+  return JSON.parse(String((row as { readonly works: string }).works));
+}
 
 test("wrong limits of a secret are named when the handler is made", async () => {
   const house = await newHouse("sqlite");

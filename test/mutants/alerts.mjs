@@ -1,11 +1,11 @@
-// Mutants of alerts: who looks, what is found, who is told, and how often.
+// Bugs in alerts: which instance evaluates them, what is found, and how often it is delivered.
 
 /** @type {readonly import("./list.mjs").Mutant[]} */
 export const ALERT_MUTANTS = [
   {
     name: "alert-turn-for-everybody-sqlite",
     promise: "of callers at the same time one gets the turn",
-    file: "src/store/sqlite/sql/alerts.ts",
+    file: "src/store/sqlite/alerts.ts",
     find: "where taken_at <= :now - :everyMs or taken_at > :now + :everyMs",
     replace: "where taken_at <= :now - 0 * :everyMs or taken_at > :now + :everyMs",
     suites: ["conformance: SQLite"],
@@ -13,17 +13,17 @@ export const ALERT_MUTANTS = [
   {
     name: "alert-delivery-claimed-twice-sqlite",
     promise: "a delivery is sent by one instance at a time",
-    file: "src/store/sqlite/sql/alerts.ts",
+    file: "src/store/sqlite/alerts.ts",
     find: "attempts = attempts + 1, next_at = :now + :leaseMs",
     replace: "attempts = attempts + 1, next_at = :now + 0 * :leaseMs",
     suites: ["conformance: SQLite"],
   },
   {
-    name: "alert-mute-forgotten-sqlite",
+    name: "alert-mute-forgotten",
     promise: "a mute holds for the next alert of its kind and subject",
-    file: "src/store/sqlite/sql/alerts.ts",
-    find: "and a.subject = :subject and a.muted_until > :now) m",
-    replace: "and a.subject = :subject and a.muted_until > :now and a.resolved_at is null) m",
+    file: "src/store/alerts/alerts.ts",
+    find: "and m.subject = y.subject and m.muted_until > now.at)",
+    replace: "and m.subject = y.subject and m.muted_until > now.at and m.resolved_at is null)",
     suites: ["conformance: SQLite"],
   },
   {

@@ -3,13 +3,14 @@
 
 import { ALERT_MUTANTS } from "./alerts.mjs";
 import { DISPATCH_MUTANTS } from "./dispatch.mjs";
-import { FLOW_MUTANTS } from "./flow.mjs";
 import { LEASE_MUTANTS } from "./leases.mjs";
+import { LIMIT_MUTANTS } from "./limits.mjs";
 import { LOCK_MUTANTS } from "./locks.mjs";
 import { RUN_MUTANTS } from "./runs.mjs";
 import { SCHEDULE_MUTANTS } from "./schedules.mjs";
 import { TICK_MUTANTS } from "./ticks.mjs";
 import { TRANSACTION_MUTANTS } from "./transactions.mjs";
+import { WAIT_MUTANTS } from "./waits.mjs";
 import { WORK_MUTANTS } from "./work.mjs";
 
 /**
@@ -29,13 +30,14 @@ export const MUTANTS = [
   ...LEASE_MUTANTS,
   ...RUN_MUTANTS,
   ...WORK_MUTANTS,
-  ...FLOW_MUTANTS,
+  ...LIMIT_MUTANTS,
   ...TICK_MUTANTS,
   ...SCHEDULE_MUTANTS,
   ...TRANSACTION_MUTANTS,
   ...LOCK_MUTANTS,
   ...DISPATCH_MUTANTS,
   ...ALERT_MUTANTS,
+  ...WAIT_MUTANTS,
 ];
 
 /**

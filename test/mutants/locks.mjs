@@ -29,7 +29,7 @@ export const LOCK_MUTANTS = [
   {
     name: "lock-released-without-fence-postgres",
     promise: "S3: a stale release changes nothing",
-    file: "src/store/postgres/sql/locks.ts",
+    file: "src/store/postgres/locks.ts",
     find: "where l.name = :name::text and l.fence = :fence::bigint and l.state = 0\n  returning l.fence, l.name",
     replace:
       "where l.name = :name::text and :fence::bigint > 0 and l.state = 0\n  returning l.fence, l.name",
@@ -38,7 +38,7 @@ export const LOCK_MUTANTS = [
   {
     name: "lock-repeat-is-another-postgres",
     promise: "a repeat with the same token is the same grant",
-    file: "src/store/postgres/sql/locks.ts",
+    file: "src/store/postgres/locks.ts",
     find: "l.token = :token::uuid as is_own",
     replace: "l.token is null as is_own",
     suites: ["conformance: PostgreSQL, locks"],
@@ -46,7 +46,7 @@ export const LOCK_MUTANTS = [
   {
     name: "lock-waits-for-a-row-postgres",
     promise: "a lock that somebody is taking keeps no statement waiting",
-    file: "src/store/postgres/sql/locks.ts",
+    file: "src/store/postgres/locks.ts",
     find: "and not (select is_behind from queue)\n  for update of l skip locked",
     replace: "and not (select is_behind from queue)\n  for update of l",
     suites: ["conformance: PostgreSQL, locks"],
@@ -69,7 +69,7 @@ export const LOCK_MUTANTS = [
   },
   {
     name: "lost-lock-is-a-success",
-    promise: "S3: whoever lost its lock is told so",
+    promise: "S3: the function of a lost lock is told so",
     file: "src/locks/locking.ts",
     find: "if (hold.isLost || !isReleased) {",
     replace: "if (hold.isLost && !isReleased) {",

@@ -3,7 +3,7 @@
 
 /**
  * @typedef {object} Suite
- * @property {readonly string[]} args what vitest is told: files, and `-t` where part of one is enough
+ * @property {readonly string[]} args the arguments of vitest: files, and `-t` where part of one is enough
  * @property {boolean} [needsPostgres]
  * @property {Readonly<Record<string, string>>} [env]
  */
@@ -71,6 +71,7 @@ export const SUITES = {
     args: ["test/engine/dispatch-postgres.test.ts", "-t", "one bounded pass"],
     needsPostgres: true,
   },
+  "engine: waits": { args: ["test/engine/waits-sqlite.test.ts"] },
   "engine: clock and pause": { args: ["test/engine/clock-and-pause.test.ts"] },
   simulation: {
     args: ["test/simulation/campaign.test.ts", "-t", "no seed breaks a promise"],

@@ -5,7 +5,7 @@ export const TICK_MUTANTS = [
   {
     name: "revision-not-checked-sqlite",
     promise: "S4: of two that decide one tick, one writes",
-    file: "src/store/sqlite/sql/schedule-changes.ts",
+    file: "src/store/sqlite/schedule-statements.ts",
     find: "on s.id = e.value ->> 0 where s.revision = e.value ->> 1",
     replace: "on s.id = e.value ->> 0",
     suites: ["conformance: SQLite"],
@@ -21,7 +21,7 @@ export const TICK_MUTANTS = [
   {
     name: "ledger-not-unique-sqlite",
     promise: "S4: the ledger has one row for a tick",
-    file: "src/store/sqlite/schema/schema.ts",
+    file: "src/store/schema/schedules.ts",
     find: "primary key (schedule, at)\n",
     replace: "primary key (schedule, at, recorded_at)\n",
     suites: ["conformance: SQLite"],
@@ -37,7 +37,7 @@ export const TICK_MUTANTS = [
   {
     name: "fired-without-its-run",
     promise: "S6: a tick is fired with its run or not at all",
-    file: "src/store/sqlite/schedule-changes.ts",
+    file: "src/store/sqlite/schedules.ts",
     find: "    this.#insertRuns(applied, now);\n",
     replace: "    try { this.#insertRuns(applied, now); } catch {}\n",
     suites: ["conformance: a tick with its run"],
@@ -117,7 +117,7 @@ export const TICK_MUTANTS = [
   {
     name: "drawn-from-the-old-tick-sqlite",
     promise: "an interval that is drawn counts from the end of the run",
-    file: "src/store/sqlite/sql/schedule-changes.ts",
+    file: "src/store/sqlite/schedule-statements.ts",
     find: "else :now + range_min +",
     replace: "else last_tick_at + range_min +",
     suites: ["conformance: SQLite"],
@@ -140,7 +140,7 @@ export const TICK_MUTANTS = [
   },
   {
     name: "absence-not-looked-for-sqlite",
-    promise: "who fires a late tick knows for how long nobody was there",
+    promise: "an instance that fires a late tick knows for how long no scheduler was alive",
     file: "src/store/sqlite/poll.ts",
     find: "wantsLastPoll || polled.hasDueSchedule === 1",
     replace: "wantsLastPoll",
@@ -148,8 +148,8 @@ export const TICK_MUTANTS = [
   },
   {
     name: "absence-not-looked-for-postgres",
-    promise: "who fires a late tick knows for how long nobody was there",
-    file: "src/store/postgres/sql/poll.ts",
+    promise: "an instance that fires a late tick knows for how long no scheduler was alive",
+    file: "src/store/postgres/poll.ts",
     find: "case when schedules.are_due or :wantsLastPoll::boolean",
     replace: "case when :wantsLastPoll::boolean",
     suites: ["conformance: PostgreSQL, schedules"],

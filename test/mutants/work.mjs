@@ -5,7 +5,7 @@ export const WORK_MUTANTS = [
   {
     name: "commit-under-an-old-fence",
     promise: "S3: a commit that settles nothing is rolled back",
-    file: "src/store/sqlite/items.ts",
+    file: "src/store/sqlite/commits.ts",
     find: 'if (stale.length > 0) throw new RolledBack("stale");',
     replace: "",
     suites: ["engine: work"],
@@ -37,7 +37,7 @@ export const WORK_MUTANTS = [
   {
     name: "committed-run-taken-for-lost",
     promise: "a heartbeat during a commit loses nothing",
-    file: "src/worker/worker.ts",
+    file: "src/worker/executor.ts",
     find: 'if (attempt.commitPhase === "settling" || attempt.commitPhase === "done") continue;',
     replace: "",
     suites: ["engine: work"],

@@ -3,58 +3,63 @@
 
 import { expect } from "vitest";
 import { until } from "../support/until.js";
-import { allRuns, type Crew, ended, expectOneStartPerFence, onBothDatabases } from "./crew.js";
+import {
+  allRuns,
+  ended,
+  expectOneStartPerFence,
+  onBothDatabases,
+  type WorkerProcesses,
+} from "./worker-processes.js";
 
 const CHILDREN = 500;
 const ORDERS = { lease: "1s", poll: "100ms", concurrency: 8, attempts: 50 };
 
 /** Ends processes in turn, each replaced at once; answers how to stop it, and how many there were. */
-function reaping(crew: Crew) {
+function reaping(processes: WorkerProcesses) {
   let kills = 0;
   const killOne = () => {
-    const living = crew.workers.filter(({ hasExited }) => !hasExited);
+    const living = processes.workers.filter(({ hasExited }) => !hasExited);
     living[0]?.signal("SIGKILL");
     kills += 1;
-    crew.spawn(`worker-${kills + 2}`, ORDERS);
+    processes.spawn(`worker-${kills + 2}`, ORDERS);
   };
   return { killOne, count: () => kills };
 }
 
 onBothDatabases((test) => {
   test("500 children over processes that are killed: each once, and one run after them", async ({
-    crew,
+    processes,
   }) => {
-    const observer = crew.observer();
-    const first = await crew.start("worker-0", ORDERS);
-    const { killOne, count } = reaping(crew);
+    const observer = processes.observer();
+    const first = await processes.start("worker-0", ORDERS);
+    const { killOne, count } = reaping(processes);
     const { id } = await observer.enqueue("fan", { count: CHILDREN, ms: 5 });
     // Right after the commit of its batch, before its run has ended.
     await first.says("fanned");
     first.signal("SIGKILL");
-    crew.spawn("worker-1", ORDERS);
-    crew.spawn("worker-2", ORDERS);
+    processes.spawn("worker-1", ORDERS);
+    processes.spawn("worker-2", ORDERS);
     const endedCount = async () => {
       const [batch] = await observer.runs.batches(id);
       return batch ? batch.completed + batch.failed + batch.cancelled : 0;
     };
     for (const share of [0.1, 0.3, 0.5, 0.7, 0.9]) {
       const isReached = async () => (await endedCount()) >= CHILDREN * share;
-      await until(`${share} of the children have ended`, isReached, { withinMs: 60_000 });
+      await until(`${share} of the children have ended`, isReached);
       killOne();
     }
     expect(count()).toBe(5);
     const then = await until(
       "what comes after is made",
       async () => (await observer.runs.batches(id))[0]?.then ?? null,
-      { withinMs: 60_000 },
     );
-    const after = await ended(observer, then, 60_000);
+    const after = await ended(observer, then);
     expect(after).toMatchObject({
       status: "completed",
       parent: id,
       input: { scheduled: CHILDREN, errors: 0, completed: CHILDREN, failed: 0, cancelled: 0 },
     });
-    const parent = await ended(observer, id, 60_000);
+    const parent = await ended(observer, id);
     expect(parent).toMatchObject({
       status: "completed",
       result: { scheduled: CHILDREN, errors: [] },
@@ -66,6 +71,6 @@ onBothDatabases((test) => {
     expect(children).toHaveLength(CHILDREN);
     expect(children.every((run) => run.status === "completed" && run.parent === id)).toBe(true);
     expect(runs.filter(({ job }) => job === "after")).toHaveLength(1);
-    expectOneStartPerFence(crew);
+    expectOneStartPerFence(processes);
   });
 });

@@ -3,7 +3,7 @@
 
 import { expect } from "vitest";
 import { until } from "../support/until.js";
-import { allRuns, allTicks, onBothDatabases } from "./crew.js";
+import { allRuns, allTicks, onBothDatabases } from "./worker-processes.js";
 
 const BEAT = { every: "1s", overlap: "allow" } as const;
 const OLD = { nightly: { cron: "0 3 * * *" }, beat: BEAT, retired: { cron: "0 5 * * *" } };
@@ -17,24 +17,24 @@ onBothDatabases((test) => {
     ["without releases", {}, {}],
   ])(
     "during a rolling deploy %s the newer definition stays",
-    async ([, before, after], { crew }) => {
+    async ([, before, after], { processes }) => {
       const app = { HOLDFAST_APP: "shop" };
       const old = { declares: OLD, env: { ...app, ...before } };
       const next = { declares: NEW, env: { ...app, ...after } };
-      const observer = crew.observer();
+      const observer = processes.observer();
 
       const [first, second] = await Promise.all([
-        crew.start("old-1", old),
-        crew.start("old-2", old),
+        processes.start("old-1", old),
+        processes.start("old-2", old),
       ]);
       const created = (schedule: string) => ({ schedule, change: "created" });
-      expect(sorted(crew.heard("schedule.declared"))).toMatchObject([
+      expect(sorted(processes.heard("schedule.declared"))).toMatchObject([
         created("beat"),
         created("nightly"),
         created("retired"),
       ]);
 
-      const third = await crew.start("new-1", next);
+      const third = await processes.start("new-1", next);
       expect(sorted(third.heard("schedule.declared"))).toMatchObject([
         created("fresh"),
         { schedule: "nightly", change: "edited" },
@@ -42,15 +42,15 @@ onBothDatabases((test) => {
 
       first.signal("SIGKILL");
       await first.exit;
-      const again = await crew.start("old-1-again", old);
+      const again = await processes.start("old-1-again", old);
       expect(again.heard("schedule.declared")).toEqual([]);
       expect(again.heard("schedule.refused")).toMatchObject([{ schedule: "nightly" }]);
 
       expect(await second.stops()).toBe(0);
-      const fourth = await crew.start("new-2", next);
+      const fourth = await processes.start("new-2", next);
       const quiet = { declares: { nightly: { cron: "0 0 1 1 *" } } };
-      const worker = await crew.start("worker-only", { ...quiet, env: app, scheduler: false });
-      const other = await crew.start("other-app", { ...quiet, env: { HOLDFAST_APP: "mail" } });
+      const worker = await processes.start("worker-only", { ...quiet, env: app, scheduler: false });
+      const other = await processes.start("other-app", { ...quiet, env: { HOLDFAST_APP: "mail" } });
       for (const each of [fourth, worker, other])
         expect(each.heard("schedule.declared")).toEqual([]);
       expect(other.heard("schedule.refused")).toMatchObject([{ schedule: "nightly" }]);
@@ -58,7 +58,7 @@ onBothDatabases((test) => {
       await until("five beats are in the ledger", async () => {
         return (await observer.schedules.ticks("beat")).ticks.length >= 5;
       });
-      const alive = crew.workers.filter(({ hasExited }) => !hasExited);
+      const alive = processes.workers.filter(({ hasExited }) => !hasExited);
       const exits = await Promise.all(alive.map((each) => each.stops()));
       expect(exits).toEqual(alive.map(() => 0));
 
@@ -69,7 +69,7 @@ onBothDatabases((test) => {
         { name: "nightly", status: "active", version: 2, cron: "30 4 * * *", app: "shop" },
         { name: "retired", status: "active", version: 1, cron: "0 5 * * *" },
       ]);
-      expect(crew.heard("schedule.vanished")).toEqual([]);
+      expect(processes.heard("schedule.vanished")).toEqual([]);
 
       // Through all of that the schedule of both versions kept its rhythm.
       const ticks = await allTicks(observer);

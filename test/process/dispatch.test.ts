@@ -9,7 +9,7 @@ import pg from "pg";
 import { test as base, describe, expect } from "vitest";
 import type { Holdfast } from "../../src/holdfast.js";
 import { isCallbackToken, verifyDispatch } from "../../src/remote/dispatch/signature.js";
-import { ended, newFolder, POSTGRES_URL } from "./crew.js";
+import { ended, newFolder, POSTGRES_URL } from "./worker-processes.js";
 
 // As it is built: the thread of the heartbeat is a file that Node loads by itself.
 const built = new URL("../../dist/index.js", import.meta.url);
@@ -79,7 +79,7 @@ function describeDispatch(name: string, makeDatabase: () => Database): void {
         logger: { debug() {}, info() {}, warn() {}, error() {} },
         publicUrl: "http://127.0.0.1:4780",
         workers: {
-          studies: { url, secret: SECRET, timeout: "700ms", allowPrivateNetwork: true },
+          studies: { url, secret: SECRET, timeout: "2s", allowPrivateNetwork: true },
         },
       });
       await use({ service, holdfast });
@@ -98,7 +98,7 @@ function describeDispatch(name: string, makeDatabase: () => Database): void {
     service.replies = replies;
     const study = holdfast.job("study", {
       worker: "studies",
-      lease: "1s",
+      lease: "4s",
       retry: { attempts: 3, delay: "50ms" },
     });
     await holdfast.start({ worker: { heartbeat } });
@@ -172,7 +172,7 @@ function describeDispatch(name: string, makeDatabase: () => Database): void {
       await holdfast.start();
       const { id } = await study.enqueue({});
       const attempts = async () => (await holdfast.runs.attempts(id)).map(({ end }) => end);
-      await expect.poll(attempts, { timeout: 20_000 }).toContain("handed_back");
+      await expect.poll(attempts).toContain("handed_back");
       expect(await holdfast.runs.get(id)).toMatchObject({ status: "pending", attempt: 0 });
       // Five in a row, and it is left alone for a while.
       const leftAlone = new Promise((resolve) => void holdfast.on("target.left_alone", resolve));

@@ -90,7 +90,7 @@ test("its commands install, start, answer the health check and stop, as a normal
   rmSync(folder, { recursive: true, force: true });
 });
 
-/** What users have beside the Dockerfile; the package is this one, as it is built. */
+/** The files that users have beside the Dockerfile; the package is this one, as built. */
 function application(folder: string): void {
   // Without its program, which is not this user's to mark as one; the image starts it by its path.
   const { name, version, exports, type } = JSON.parse(

@@ -4,14 +4,25 @@
 import { expect } from "vitest";
 import type { Holdfast } from "../../src/holdfast.js";
 import { until } from "../support/until.js";
-import { type Crew, ended, type Orders, onBothDatabases, reached, type Worker } from "./crew.js";
+import {
+  ended,
+  type Orders,
+  onBothDatabases,
+  reached,
+  type Worker,
+  type WorkerProcesses,
+} from "./worker-processes.js";
 
-const ORDERS = { lease: "1s", poll: "200ms" };
+const ORDERS = { lease: "3s", poll: "200ms" };
 
 /** A run that this worker has begun, and then the worker is stopped in the middle of it. */
-async function frozen(crew: Crew, onAbort: "ignore" | "return" | "throw", orders: Orders = ORDERS) {
-  const observer = crew.observer();
-  const first = await crew.start("first", orders);
+async function frozen(
+  processes: WorkerProcesses,
+  onAbort: "ignore" | "return" | "throw",
+  orders: Orders = ORDERS,
+) {
+  const observer = processes.observer();
+  const first = await processes.start("first", orders);
   const { id } = await observer.enqueue("hold", onAbort);
   const { fence } = await first.says("begun");
   await freeze(first, observer);
@@ -39,8 +50,8 @@ async function freeze(worker: Worker, observer: Holdfast): Promise<void> {
   });
 }
 
-async function takenOver(crew: Crew): Promise<Worker> {
-  const second = await crew.start("second", ORDERS);
+async function takenOver(processes: WorkerProcesses): Promise<Worker> {
+  const second = await processes.start("second", ORDERS);
   await second.says("begun");
   second.tell("finish");
   return second;
@@ -48,10 +59,10 @@ async function takenOver(crew: Crew): Promise<Worker> {
 
 onBothDatabases((test) => {
   test("a process that was stopped past its lease is told so, and its result is not stored", async ({
-    crew,
+    processes,
   }) => {
-    const { observer, first, id, fence } = await frozen(crew, "return");
-    await takenOver(crew);
+    const { observer, first, id, fence } = await frozen(processes, "return");
+    await takenOver(processes);
     const before = await ended(observer, id);
     first.signal("SIGCONT");
     expect(await first.says("aborted")).toMatchObject({ run: id, code: "LEASE_LOST" });
@@ -69,9 +80,11 @@ onBothDatabases((test) => {
     ]);
   });
 
-  test("a process that finishes its run the moment it goes on is refused", async ({ crew }) => {
-    const { observer, first, id } = await frozen(crew, "return");
-    await takenOver(crew);
+  test("a process that finishes its run the moment it goes on is refused", async ({
+    processes,
+  }) => {
+    const { observer, first, id } = await frozen(processes, "return");
+    await takenOver(processes);
     const before = await ended(observer, id);
     first.tell("finish");
     first.signal("SIGCONT");
@@ -84,12 +97,12 @@ onBothDatabases((test) => {
   });
 
   test("a process that was stopped past its time limit loses its run to another, long before its lease ends", async ({
-    crew,
+    processes,
   }) => {
     const orders = { lease: "10m", timeout: "1s", poll: "200ms" };
-    const { observer, first, id, fence } = await frozen(crew, "return", orders);
+    const { observer, first, id, fence } = await frozen(processes, "return", orders);
     // The time limit and the five seconds of grace pass while nobody else is there to see it.
-    await takenOver(crew);
+    await takenOver(processes);
     const before = await ended(observer, id);
     first.signal("SIGCONT");
     await until("the first one hears of it", () => {
@@ -106,9 +119,9 @@ onBothDatabases((test) => {
   });
 
   test("a process that was stopped past its lease goes on if nobody took its run", async ({
-    crew,
+    processes,
   }) => {
-    const { observer, first, id } = await frozen(crew, "throw");
+    const { observer, first, id } = await frozen(processes, "throw");
     await reached(observer, id, ({ leaseUntil }) => Number(leaseUntil) < Date.now() - 500);
     first.signal("SIGCONT");
     // Renewed, and held for more than a lease from then on.

@@ -2,18 +2,18 @@
 
 import { expect } from "vitest";
 import { until } from "../support/until.js";
-import { ended, expectOneStartPerFence, onBothDatabases, reached } from "./crew.js";
+import { ended, expectOneStartPerFence, onBothDatabases, reached } from "./worker-processes.js";
 
 onBothDatabases((test, engine) => {
   test("a killed process's run is taken over by the first poll after its lease expired", async ({
-    crew,
+    processes,
   }) => {
-    const observer = crew.observer();
-    const orders = { lease: "2s", poll: "300ms", tellsPolls: true };
-    const first = await crew.start("first", orders);
+    const observer = processes.observer();
+    const orders = { lease: "4s", poll: "300ms", reportsPolls: true };
+    const first = await processes.start("first", orders);
     const { id } = await observer.enqueue("hold", "throw");
     await first.says("begun");
-    const second = await crew.start("second", orders);
+    const second = await processes.start("second", orders);
     first.signal("SIGKILL");
     await first.exit;
     const leaseUntil = Number((await observer.runs.get(id))?.leaseUntil);
@@ -28,21 +28,21 @@ onBothDatabases((test, engine) => {
   });
 
   test("a run that kills its process dies after its attempts, and takes no innocent twice", async ({
-    crew,
+    processes,
   }) => {
-    const observer = crew.observer();
-    const orders = { lease: "1s", poll: "100ms", concurrency: 10, attempts: 3 };
-    await (await crew.start("first", orders)).stops();
+    const observer = processes.observer();
+    const orders = { lease: "4s", poll: "100ms", concurrency: 10, attempts: 3 };
+    await (await processes.start("first", orders)).stops();
     const fifty = () => Promise.all(Array.from({ length: 50 }, () => observer.enqueue("tiny", 30)));
     const before = await fifty();
     const poison = await observer.enqueue("poison", {});
     const innocents = [...before, ...(await fifty())];
-    let worker = crew.spawn("worker-0", orders);
+    let worker = processes.spawn("worker-0", orders);
     let crashCount = 0;
     const isOver = async () => {
       if (worker.hasExited) {
         crashCount += 1;
-        worker = crew.spawn(`worker-${crashCount}`, orders);
+        worker = processes.spawn(`worker-${crashCount}`, orders);
       }
       const [{ runs: pending }, { runs: running }] = await Promise.all([
         observer.runs.list({ status: "pending", limit: 1 }),
@@ -53,7 +53,7 @@ onBothDatabases((test, engine) => {
       const all = await Promise.all([poison, ...innocents].map(({ id }) => observer.runs.get(id)));
       return all.every((run) => run?.finishedAt);
     };
-    await until("everything has ended", isOver, { withinMs: 60_000, everyMs: 50 });
+    await until("everything has ended", isOver, { everyMs: 50 });
     expect(crashCount).toBe(3);
     const dead = await observer.runs.get(poison.id);
     expect(dead).toMatchObject({ status: "failed", attempt: 3, error: { code: "LEASE_EXPIRED" } });
@@ -62,15 +62,15 @@ onBothDatabases((test, engine) => {
     const attempts = runs.map((run) => run?.attempt);
     expect(Math.max(...attempts.map(Number))).toBe(2);
     expect(attempts.filter((attempt) => attempt === 1).length).toBeGreaterThan(30);
-    expectOneStartPerFence(crew);
+    expectOneStartPerFence(processes);
   });
 
   test("a process that is asked to stop drains, aborts, hands back, and says so", async ({
-    crew,
+    processes,
   }) => {
-    const observer = crew.observer();
-    const orders = { lease: "3s", poll: "200ms", grace: "1s", concurrency: 4 };
-    const first = await crew.start("first", orders);
+    const observer = processes.observer();
+    const orders = { lease: "6s", poll: "200ms", grace: "5s", concurrency: 4 };
+    const first = await processes.start("first", orders);
     const short = await observer.enqueue("tiny", 600);
     const obedient = await observer.enqueue("hold", "throw");
     const inTime = await observer.enqueue("hold", "return");
@@ -86,7 +86,7 @@ onBothDatabases((test, engine) => {
     expect(await observer.runs.get(short.id)).toMatchObject({ status: "completed", attempt: 1 });
     expect(await observer.runs.get(inTime.id)).toMatchObject({ status: "completed", attempt: 1 });
     expect(await observer.runs.get(obedient.id)).toMatchObject({ status: "pending", attempt: 0 });
-    const second = await crew.start("second", orders);
+    const second = await processes.start("second", orders);
     second.tell("finish");
     expect(await ended(observer, obedient.id)).toMatchObject({ result: "second", attempt: 1 });
     if (stubborn)

@@ -99,7 +99,7 @@ describe.skipIf(MISSING.length > 0)(title, () => {
     const { run, job } = await completed;
     expect(job).toBe("nightly-report");
     // Told when its handler has ended; stored a moment later.
-    expect(await holdfast.runs.wait(run, { timeout: "30s" })).toMatchObject({
+    expect(await holdfast.runs.wait(run, { timeout: "5m" })).toMatchObject({
       status: "completed",
       result: { reported: { market: "eu" } },
     });

@@ -1,4 +1,4 @@
-// Workers elsewhere as real processes that die, freeze and answer too late: nothing is lost, nothing is
+// Remote workers as real processes that die, freeze and answer too late: nothing is lost, nothing is
 // doubled.
 
 import { type ChildProcess, spawn } from "node:child_process";
@@ -8,10 +8,10 @@ import readline from "node:readline";
 import pg from "pg";
 import { test as base, describe, expect } from "vitest";
 import { Holdfast } from "../../src/holdfast.js";
-import { createAnswerer } from "../../src/http/handler.js";
+import { createHttpHandler } from "../../src/http/handler.js";
 import { serve } from "../../src/http/server.js";
 import { until } from "../support/until.js";
-import { ended, newFolder, POSTGRES_URL } from "./crew.js";
+import { ended, newFolder, POSTGRES_URL } from "./worker-processes.js";
 
 const FIXTURE = path.join(import.meta.dirname, "fixtures", "remote-worker.mjs");
 const SECRET = "the-worker-secret";
@@ -57,8 +57,8 @@ function describeWorkers(name: string, makeDatabase: () => Database): void {
       const logger = { debug() {}, info() {}, warn() {}, error() {} };
       const holdfast = new Holdfast({ database, ...(schema ? { schema } : {}), logger });
       holdfast.job("study", { lease: "3s", retry: { attempts: 20, delay: 1 } });
-      const answerer = createAnswerer(holdfast, { secrets: { worker: SECRET } });
-      const served = await serve({ answerer, host: "127.0.0.1", port: 0 });
+      const handler = createHttpHandler(holdfast, { secrets: { worker: SECRET } });
+      const served = await serve({ handler, host: "127.0.0.1", port: 0 });
       const workers: RemoteWorker[] = [];
       const worker = (instance: string) => {
         const made = new RemoteWorker(served.url, instance);
@@ -73,7 +73,7 @@ function describeWorkers(name: string, makeDatabase: () => Database): void {
     },
   });
 
-  describe(`workers elsewhere on ${name}`, () => {
+  describe(`remote workers on ${name}`, () => {
     test("the run of a worker that was killed goes to the next one", async ({ scene }) => {
       const { holdfast, worker } = scene;
       const { id } = await holdfast.enqueue("study", {});

@@ -1,5 +1,5 @@
-// What real processes did to the tables, recorded row by row, goes before the simulator's checkers: these
-// histories, each spoilt in one place, show that they look.
+// Gives row changes of real processes, recorded row by row, to the simulator's checkers. Each history is damaged in
+// one place, so that the tests show that the checkers notice it.
 
 import { describe, expect, test } from "vitest";
 import type { Entry } from "../../chaos/history-tables.mjs";
@@ -31,7 +31,7 @@ describe("the simulator's checkers, given a recorded history", () => {
 function claimOf(fence: number): Entry {
   return {
     who: "a",
-    verb: "exchange",
+    verb: "claims.exchange",
     params: { holder: 1, limit: 5, wantsSuspect: false, settlements: [] },
     at: 1_100 + fence,
     notes: [
@@ -53,7 +53,7 @@ function recordedHistory(): Entry[] {
   const settlements = [{ id: "plain", fence: 1, to: "completed" }];
   const plain = { who: "a", params: {}, at: 1_000 };
   return [
-    { ...plain, verb: "announce", notes: [["instance+", 1, "host:11:boot"]] },
+    { ...plain, verb: "instances.announce", notes: [["instance+", 1, "host:11:boot"]] },
     {
       ...{ ...plain, verb: "lane" },
       notes: [
@@ -62,7 +62,7 @@ function recordedHistory(): Entry[] {
       ],
     },
     {
-      ...{ ...plain, verb: "enqueue" },
+      ...{ ...plain, verb: "enqueue.runs" },
       notes: [
         ["run+", ...born],
         ["ready+", "plain", 0, 0, 0, 0, 0, 0],
@@ -70,16 +70,16 @@ function recordedHistory(): Entry[] {
     },
     claimOf(1),
     {
-      ...{ who: "a", verb: "exchange", at: 1_200 },
+      ...{ who: "a", verb: "claims.exchange", at: 1_200 },
       params: { holder: 1, limit: 0, wantsSuspect: false, settlements },
       notes: [
         ["lease-", 1, '["plain"]'],
         ["outcome+", "plain", 1, 1, 1, 1, JSON.stringify({ run: "plain", fence: 1, attempt: 1 })],
       ],
     },
-    { ...plain, verb: "createSchedule", notes: [["schedule+", ...schedule(1_000)]] },
+    { ...plain, verb: "schedules.create", notes: [["schedule+", ...schedule(1_000)]] },
     {
-      ...{ ...plain, verb: "writeSchedules", at: 2_000 },
+      ...{ ...plain, verb: "schedules.write", at: 2_000 },
       notes: [
         ["run+", "ticked", 1, 1, 1, 7, 2_000, null, null, null, null],
         ["ready+", "ticked", 0, 0, 0, 0, 0, 0],

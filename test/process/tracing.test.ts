@@ -7,11 +7,11 @@ import path from "node:path";
 import readline from "node:readline";
 import { expect, test } from "vitest";
 import { Holdfast } from "../../src/holdfast.js";
-import { createAnswerer } from "../../src/http/handler.js";
+import { createHttpHandler } from "../../src/http/handler.js";
 import { serve } from "../../src/http/server.js";
 import { collectSpans } from "../support/spans.js";
 import { until } from "../support/until.js";
-import { newFolder } from "./crew.js";
+import { newFolder } from "./worker-processes.js";
 
 const FIXTURE = path.join(import.meta.dirname, "fixtures", "traced-service.mjs");
 const CALLER = "4bf92f3577b34da6a3ce929d0e0e4736";
@@ -34,7 +34,7 @@ test("a dispatched run has one trace id through all processes", async () => {
   const { port } = await until("the service listens", () => lines.find((line) => line.port));
   // The address is needed before there is a server: one that was free a moment ago.
   const probe = await serve({
-    answerer: async () => ({ status: 204, headers: {}, content: null }),
+    handler: async () => ({ status: 204, headers: {}, content: null }),
     host: "127.0.0.1",
     port: 0,
   });
@@ -53,9 +53,9 @@ test("a dispatched run has one trace id through all processes", async () => {
     logger: { debug() {}, info() {}, warn() {}, error() {} },
   });
   holdfast.job("study", { worker: "studies" });
-  const answerer = createAnswerer(holdfast, { secrets: { enqueue: "the-enqueue-secret" } });
+  const handler = createHttpHandler(holdfast, { secrets: { enqueue: "the-enqueue-secret" } });
   const served = await serve({
-    answerer,
+    handler,
     host: "127.0.0.1",
     port: Number(new URL(probe.url).port),
   });
@@ -71,7 +71,7 @@ test("a dispatched run has one trace id through all processes", async () => {
       body: JSON.stringify({ input: { market: "eu" } }),
     });
     const { id } = (await answer.json()) as { id: string };
-    const run = await holdfast.runs.wait(id, { timeout: "60s" });
+    const run = await holdfast.runs.wait(id, { timeout: "5m" });
     expect(run).toMatchObject({ status: "completed", result: { found: 3 }, traceId: CALLER });
     const theirs = await until("the service has called back", () =>
       lines.find((line) => line.made),

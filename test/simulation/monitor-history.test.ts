@@ -1,6 +1,6 @@
-// That a monitor's tick is held against the grace that it was judged by, also where the very transaction
-// that records it changes the grace; and that an answer may name a run that was removed while it was on its
-// way, and no other. Seeds meet these once in thousands.
+// Proves that a monitor's tick is held against the grace that it was judged by, also where the very transaction that
+// records it changes the grace; and that a response may name a run that was removed on the way, and no other. Seeds
+// reach these cases once in thousands.
 
 import { expect, test } from "vitest";
 import type { Pinged } from "../../src/schedules/check-in.js";
@@ -11,7 +11,7 @@ import type { Note } from "../../src/testing/simulator/checkers/row-changes.js";
 import type { Transaction } from "../../src/testing/simulator/checkers/run-places.js";
 import { ScheduleHistory } from "../../src/testing/simulator/checkers/schedules.js";
 import { EventLog } from "../../src/testing/simulator/event-log.js";
-import { MONITOR } from "../../src/testing/simulator/workload/monitor-plan.js";
+import { MONITOR } from "../../src/testing/simulator/workload/plan.js";
 
 const SECOND = 1_000;
 const NOON = Date.UTC(2026, 0, 15, 12);
@@ -21,13 +21,13 @@ const TICK = NOON + 240 * SECOND;
 type Grace = "20s" | "2m";
 
 function history() {
-  const chronicle = new EventLog({ nowMs: () => 0, startsAt: 0, isTold: false });
-  const schedules = new ScheduleHistory(chronicle);
-  const monitors = new MonitorHistory(chronicle, schedules);
+  const log = new EventLog({ nowMs: () => 0, startsAt: 0, hasStory: false });
+  const schedules = new ScheduleHistory(log);
+  const monitors = new MonitorHistory(log, schedules);
   const commit = (now: number, notes: readonly Note[]) => {
     const transaction = {
       process: { label: "A1" },
-      verb: "writeSchedules",
+      verb: "schedules.write",
       params: {},
       now,
       worldMs: now,
@@ -36,7 +36,7 @@ function history() {
     schedules.commit(transaction, new Map());
     monitors.commit(transaction);
   };
-  const violations = () => chronicle.violations.map(({ promise, text }) => `${promise}: ${text}`);
+  const violations = () => log.violations.map(({ promise, text }) => `${promise}: ${text}`);
   return { monitors, commit, violations };
 }
 

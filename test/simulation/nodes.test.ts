@@ -1,4 +1,4 @@
-// That a seed is the same sequence of events whichever Node runs it.
+// Proves that a seed is the same sequence of events on every version of Node.
 
 import { expect, test } from "vitest";
 import { HOW_TO_GET_ONE, otherNode } from "../../scripts/other-node.mjs";

@@ -1,4 +1,4 @@
-// What a worker elsewhere is told of its end, and which refusals of it are right.
+// Tests the checker of remote workers: the responses to an end, and the refusals that are right.
 
 import { expect, test } from "vitest";
 import { RemoteHistory } from "../../src/testing/simulator/checkers/remote.js";
@@ -8,19 +8,16 @@ import type { EventLog } from "../../src/testing/simulator/event-log.js";
 const GRANT = { id: "run", fence: 31 };
 const KEY = "run 31";
 
-/** What is said against an end, after the run was settled like this. */
+/** The violations that the checker reports for an end, after the run was settled in this way. */
 function judged(settled: { readonly isCancelled: boolean }, isAccepted: boolean): string[] {
   const said: string[] = [];
-  const chronicle = { violate: (promise: string) => said.push(promise), saw: () => undefined };
+  const log = { violate: (promise: string) => said.push(promise), saw: () => undefined };
   const runs = {
     removed: new Set(),
     ends: new Map([[KEY, "settled"]]),
     cancelledEnds: new Set(settled.isCancelled ? [KEY] : []),
   };
-  const history = new RemoteHistory(
-    chronicle as unknown as EventLog,
-    runs as unknown as RunHistory,
-  );
+  const history = new RemoteHistory(log as unknown as EventLog, runs as unknown as RunHistory);
   history.ended(GRANT, isAccepted);
   return said;
 }

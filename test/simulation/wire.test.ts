@@ -1,5 +1,5 @@
-// That a call takes effect twice where a fault says so, unless what it made was removed in between: then it would
-// rightly make it anew. Seeds meet that once in tens of thousands.
+// Proves that a call takes effect twice where a fault says so, unless its result was removed in between: then the
+// call would rightly make it again. Seeds reach that once in tens of thousands.
 
 import { expect, test } from "vitest";
 import type { Store } from "../../src/store/store.js";
@@ -11,9 +11,11 @@ import { type WireWorld, wireStore } from "../../src/testing/simulator/fleet/wir
 async function executions({ isForgotten }: { readonly isForgotten: boolean }): Promise<number> {
   let count = 0;
   const store = {
-    enqueue: async () => {
-      count += 1;
-      return [];
+    enqueue: {
+      runs: async () => {
+        count += 1;
+        return [];
+      },
     },
   } as unknown as Store;
   const twice = { id: 1, kind: "sent-twice", verbs: null, ms: 10 } as Fault;
@@ -34,7 +36,9 @@ async function executions({ isForgotten }: { readonly isForgotten: boolean }): P
     answered: () => undefined,
     isForgotten: () => isForgotten,
   } as unknown as WireWorld;
-  await wireStore(store, process, world).enqueue({} as Parameters<Store["enqueue"]>[0]);
+  await wireStore(store, process, world).enqueue.runs(
+    {} as Parameters<Store["enqueue"]["runs"]>[0],
+  );
   // The repetition needs promises alone, a handful of them.
   for (let turn = 0; turn < 20; turn += 1) await Promise.resolve();
   return count;

@@ -1,5 +1,5 @@
-// What the public interface is, read from the source: the members of a class with their parameters, what
-// they answer with and the words above them, and the names that an entry exports.
+// Reads the public interface from the source: the members of a class with their parameters, their results and the
+// comments above them, and the names that an entry exports.
 
 import { readFileSync } from "node:fs";
 import path from "node:path";

@@ -5,7 +5,7 @@ import pg from "pg";
 import { afterAll } from "vitest";
 
 const URL = process.env.HOLDFAST_TEST_POSTGRES_URL;
-/** What a schema may weigh and still be as good as new. */
+/** The largest size of a schema that still counts as new. */
 const WEIGHT_MAX = 8_000_000;
 
 /** Emptied ones, that nobody uses now. */

@@ -19,7 +19,7 @@ export class Cut {
     this.#onDeath = params.onDeath;
   }
 
-  /** What becomes of the next statement. */
+  /** The fate of the next statement. */
   next(): Fate | null {
     this.#left -= 1;
     return this.#left === 0 ? this.#fate : null;

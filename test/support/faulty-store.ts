@@ -4,12 +4,30 @@
 
 import { OutcomeUnknownError, StoreUnavailableError } from "../../src/shared/errors.js";
 import type { Store } from "../../src/store/store.js";
+import { wrapStore } from "../../src/testing/wrap-store.js";
 
-/** The verbs that are statements. */
+type Noun = {
+  [Name in keyof Store]: Store[Name] extends (...args: never[]) => unknown ? never : Name;
+}[keyof Store];
+
+/** The verbs that are statements, each with its noun: "claims.exchange". */
 export type Verb = Exclude<
-  keyof Store,
-  "engine" | "load" | "connectionsMax" | "onWake" | "open" | "close" | "enqueueWithinSync"
+  {
+    [Name in Exclude<
+      Noun,
+      "engine" | "load" | "connectionsMax"
+    >]: `${Name}.${keyof Store[Name] & string}`;
+  }[Exclude<Noun, "engine" | "load" | "connectionsMax">],
+  "enqueue.withinSync"
 >;
+
+type VerbFunction<Name extends Verb> = Name extends `${infer Noun extends keyof Store}.${infer Own}`
+  ? Own extends keyof Store[Noun]
+    ? Store[Noun][Own] extends (...args: infer Params) => infer Result
+      ? (...args: Params) => Result
+      : never
+    : never
+  : never;
 
 /**
  * Before: nothing was sent. After: it was committed and its answer was lost. Swallowed: nothing was
@@ -17,8 +35,8 @@ export type Verb = Exclude<
  */
 export type Fault = "before" | "after" | "swallowed";
 
-type ParamsOf<Name extends Verb> = Parameters<Store[Name]>[0];
-type AnswerOf<Name extends Verb> = Awaited<ReturnType<Store[Name]>>;
+type ParamsOf<Name extends Verb> = Parameters<VerbFunction<Name>>[0];
+type AnswerOf<Name extends Verb> = Awaited<ReturnType<VerbFunction<Name>>>;
 
 /** One statement as the store saw it; `answer` is what the store said, also if it was then lost. */
 export type Call<Name extends Verb = Verb> = {
@@ -55,7 +73,7 @@ export class StoreFaults {
     options: {
       readonly times?: number;
       readonly fits?: (params: ParamsOf<Name>) => boolean;
-      /** What is thrown; by default what a store throws when it cannot be reached. */
+      /** The error to throw; by default the one of a store that cannot be reached. */
       readonly error?: unknown;
     } = {},
   ): void {
@@ -141,19 +159,13 @@ export class StoreFaults {
 export function faultyStore(params: {
   readonly store: Store;
   readonly faults: StoreFaults;
-  readonly track: <T>(statement: Promise<T>, verb: keyof Store) => Promise<T>;
+  readonly track: <T>(statement: Promise<T>, verb: string) => Promise<T>;
 }): Store {
   const { store, faults, track } = params;
-  return new Proxy(store, {
-    get(target, name: keyof Store) {
-      const member = target[name];
-      if (typeof member !== "function") return member;
-      const call = (...args: unknown[]) =>
-        (member as (...args: unknown[]) => unknown).apply(target, args);
-      if (name === "onWake" || name === "wake" || name === "enqueueWithinSync") return call;
-      if (name === "open" || name === "close") return () => track(call() as Promise<unknown>, name);
-      return (given: never) =>
-        faults.run(name as Verb, given, () => track(call(given) as Promise<unknown>, name));
-    },
+  return wrapStore(store, (verb, call) => {
+    if (verb === "onWake" || verb === "wake" || verb === "enqueue.withinSync") return call;
+    if (verb === "open" || verb === "close") return () => track(call() as Promise<unknown>, verb);
+    return (given: unknown) =>
+      faults.run(verb as Verb, given as never, () => track(call(given) as Promise<unknown>, verb));
   });
 }

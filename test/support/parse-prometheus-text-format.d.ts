@@ -1,4 +1,4 @@
-// What the parser answers, as far as tests look at it; it brings no types.
+// Declares the results of the parser, as far as tests read them; it brings no types.
 
 declare module "parse-prometheus-text-format" {
   export type ParsedFamily = {

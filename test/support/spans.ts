@@ -11,7 +11,7 @@ import {
 
 export type Spans = {
   readonly api: typeof api;
-  /** What has ended, in that order. */
+  /** The ended spans, in the order of their ends. */
   readonly ended: () => readonly ReadableSpan[];
   readonly end: () => Promise<void>;
 };

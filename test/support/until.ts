@@ -3,12 +3,15 @@
 
 import { setTimeout as pause } from "node:timers/promises";
 
+/** Ends a test that hangs. It is far more than any wait takes, so that no test fails because a machine is slow. */
+export const PATIENCE_MS = 300_000;
+
 /** Answers with the first truthy value of `look`. */
 export async function until<T>(
   what: string,
   look: () => T | Promise<T>,
   {
-    withinMs = 30_000,
+    withinMs = PATIENCE_MS,
     everyMs = 10,
   }: { readonly withinMs?: number; readonly everyMs?: number } = {},
 ): Promise<NonNullable<T>> {

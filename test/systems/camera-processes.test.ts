@@ -21,7 +21,7 @@ const CAMERA = "cam-01";
 
 type Line = { readonly event?: string; readonly [field: string]: unknown };
 
-/** What the image runs; here the library is not inside of node_modules. */
+/** The program of the image; here the library is not inside of node_modules. */
 function command(): string[] {
   const dockerfile = readFileSync(path.join(EXAMPLES, "camera-snapshots/Dockerfile"), "utf8");
   const [, list = ""] = /^CMD (\[.+\])$/m.exec(dockerfile) ?? [];
@@ -66,7 +66,7 @@ async function play(place: Place, redis?: Awaited<ReturnType<typeof startRedis>>
     CAMERAS_URL: yard.url,
     CAMERAS: "4",
     CAMERAS_EVERY: "1s",
-    // What six minutes and thirty seconds are where there is time.
+    // In production these are six minutes and thirty seconds.
     HOLDFAST_LOCK_LEASE: "3s",
     SNAPSHOT_LEASE: "3s",
     HOLDFAST_PORT: "0",
@@ -109,7 +109,7 @@ async function play(place: Place, redis?: Awaited<ReturnType<typeof startRedis>>
 
   // A picture asked for by hand is left out, one that has time waits.
   const hurried = await snapshot.enqueue({ camera: CAMERA });
-  expect(await holdfast.runs.wait(hurried.id, { timeout: "30s" })).toMatchObject({
+  expect(await holdfast.runs.wait(hurried.id, { timeout: "5m" })).toMatchObject({
     result: { skipped: true, reason: "locked", holder: lock.holder },
   });
   victim.child.kill("SIGKILL");
@@ -117,7 +117,7 @@ async function play(place: Place, redis?: Awaited<ReturnType<typeof startRedis>>
   yard.gates.delete(CAMERA);
   open();
   const patient = await snapshot.enqueue({ camera: CAMERA, wait: "1m", priority: 10 });
-  const after = await holdfast.runs.wait(patient.id, { timeout: "60s" });
+  const after = await holdfast.runs.wait(patient.id, { timeout: "5m" });
   expect(after).toMatchObject({ status: "completed" });
 
   const { grants } = await holdfast.locks.history({ name: lockOf(CAMERA), limit: 1_000 });

@@ -1,4 +1,4 @@
-// What the tests of the camera system share: its cameras, a place for its pictures, and a look into them.
+// Gives the tests of the camera system its cameras, a folder for its pictures, and a look into them.
 
 import { mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";

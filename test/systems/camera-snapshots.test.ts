@@ -42,7 +42,7 @@ async function instance(place: Place, around: { camerasUrl: string; folder: stri
     await holdfast.stop({ grace: 0 });
     await db.close();
   });
-  const ended = (id: string) => holdfast.runs.wait(id, { timeout: "30s" });
+  const ended = (id: string) => holdfast.runs.wait(id, { timeout: "5m" });
   return { db, holdfast, snapshot, ended };
 }
 

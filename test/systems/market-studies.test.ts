@@ -2,13 +2,15 @@
 // service, and what is found is stored once, whoever dies on the way.
 
 import { once } from "node:events";
+import { readFileSync } from "node:fs";
+import path from "node:path";
 import { describe, expect, onTestFinished } from "vitest";
 import { startListings } from "../../examples/market-studies/listings.js";
 import { addStudy, prepareTables, Results } from "../../examples/market-studies/results.js";
-import { STUDIES } from "../../examples/market-studies/studies.js";
+import { STUDIES, STUDY } from "../../examples/market-studies/studies.js";
 import { openDatabase } from "../../examples/shared/database.js";
 import { until } from "../support/until.js";
-import { type Place, POSTGRES_URL, placed } from "./places.js";
+import { EXAMPLES, type Place, POSTGRES_URL, placed } from "./places.js";
 import { ADMIN_SECRET, instance, listen, service, system } from "./studies-system.js";
 
 const YARIS = "TOYOTA_YARIS CROSS_2025_FR_NL";
@@ -24,6 +26,27 @@ const table = (place: Place, name: string) =>
 for (const kind of ["sqlite", "postgres"] as const) {
   const test = placed(kind);
   describe.skipIf(kind === "postgres" && POSTGRES_URL === undefined)(`on ${kind}`, () => {
+    test("the views have the names of the document too, where its script was run", async ({
+      place,
+    }) => {
+      const db = await openDatabase(place.url);
+      place.after(() => db.close());
+      const { holdfast } = await instance(place, "http://127.0.0.1:4792/");
+      await holdfast.enqueue(STUDY, { studyIds: [YARIS] });
+      const script = path.join(EXAMPLES, `market-studies/views/views.${kind}.sql`);
+      const statements = readFileSync(script, "utf8")
+        .split(";\n")
+        .filter((each) => each.trim());
+      for (const statement of statements) await db.query(statement);
+      for (const name of ["v_running_scheduled_jobs", "v_stale_scheduled_jobs"])
+        expect(await db.query(`select id, status, seconds_since_heartbeat from ${name}`)).toEqual(
+          [],
+        );
+      const day = kind === "postgres" ? "current_date - 7" : "date('now', '-7 days')";
+      const stats = `select * from v_scheduled_job_stats where schedule_date > ${day}`;
+      expect(await db.query(stats)).toEqual([]);
+    });
+
     test("a second result of a study in a run, and a second copy of a listing, are refused by the database; so is a worker that was overtaken", async ({
       place,
     }) => {

@@ -2,10 +2,12 @@
 
 import { spawn } from "node:child_process";
 import { once } from "node:events";
+import { type AddressInfo, createServer } from "node:net";
 import path from "node:path";
 import { createInterface } from "node:readline";
 import { Holdfast } from "holdfast";
-import { describe, expect, onTestFinished } from "vitest";
+import { createTestHoldfast } from "holdfast/testing";
+import { describe, expect, onTestFinished, vi } from "vitest";
 import { refreshFunction } from "../../examples/opening-signals/edge.js";
 import { openingSignals, REFRESH } from "../../examples/opening-signals/signals.js";
 import { startSource } from "../../examples/opening-signals/source.js";
@@ -17,6 +19,7 @@ type Answer = { readonly ok: boolean; readonly status?: string; readonly reason?
 
 const SECRET = "the-cron-s-own-secret";
 const MINUTE = 60_000;
+const UNREAD = { ok: true, skipped: true, reason: "schedule_read_error" };
 const quiet = () => undefined;
 const SILENT = { debug: quiet, info: quiet, warn: quiet, error: quiet };
 
@@ -191,9 +194,65 @@ sqlite("a database that does not answer: nothing runs, and the caller is told so
   const headers = { authorization: `Bearer ${SECRET}` };
   const response = await refresh(new Request("http://edge/", { method: "POST", headers }));
   expect(response.status).toBe(200);
-  expect(await response.json()).toEqual({ ok: true, skipped: true, reason: "schedule_read_error" });
+  expect(await response.json()).toMatchObject(UNREAD);
   expect(feed.asked()).toBe(0);
 });
+
+sqlite(
+  "a source that hangs fails the run at its timeout, and the next time is 20 to 40 minutes away",
+  async () => {
+    const kit = await createTestHoldfast({
+      setup: (holdfast) =>
+        openingSignals(holdfast, { db: {} as AppDatabase, sourceUrl: "http://x/" }),
+    });
+    const hang = (signal: AbortSignal) =>
+      new Promise<never>((_, reject) => {
+        signal.addEventListener("abort", () => reject(signal.reason));
+      });
+    vi.stubGlobal("fetch", (_: string, { signal }: { signal: AbortSignal }) =>
+      kit.letTimePass(hang(signal)),
+    );
+    onTestFinished(() => void vi.unstubAllGlobals());
+    onTestFinished(() => kit.close());
+    const refresh = refreshFunction(kit.holdfast, { secret: SECRET });
+    const headers = { authorization: `Bearer ${SECRET}` };
+    const response = await kit.until(
+      refresh(new Request("http://edge/", { method: "POST", headers })),
+    );
+    const { nextAt, ...answer } = (await response.json()) as Answer & { readonly nextAt: string };
+    expect(answer).toEqual({ ok: true, status: "failed" });
+    const pauseMs = Date.parse(nextAt) - kit.now().getTime();
+    expect(pauseMs).toBeGreaterThan(19 * MINUTE);
+    expect(pauseMs).toBeLessThanOrEqual(40 * MINUTE);
+  },
+);
+
+sqlite(
+  "a database that is frozen is told of within seconds, as one that cannot be read",
+  async () => {
+    const frozen = createServer(() => undefined);
+    await new Promise<void>((resolve) => frozen.listen(0, "127.0.0.1", resolve));
+    const feed = await source();
+    const { port } = frozen.address() as AddressInfo;
+    const holdfast = new Holdfast({
+      database: `postgres://nobody@127.0.0.1:${port}/x`,
+      logger: SILENT,
+    });
+    onTestFinished(async () => {
+      void holdfast.stop({ grace: 0 }).catch(() => undefined);
+      frozen.close();
+    });
+    openingSignals(holdfast, { db: {} as AppDatabase, sourceUrl: feed.url });
+    const refresh = refreshFunction(holdfast, { secret: SECRET });
+    const headers = { authorization: `Bearer ${SECRET}` };
+    const beganMs = performance.now();
+    const response = await refresh(new Request("http://edge/", { method: "POST", headers }));
+    expect(await response.json()).toMatchObject(UNREAD);
+    // Its own limit would be 30 s.
+    expect(performance.now() - beganMs).toBeLessThan(20_000);
+    expect(feed.asked()).toBe(0);
+  },
+);
 
 sqlite("a call without the secret is refused", async ({ place }) => {
   const { refresh } = await deploy(place, "http://127.0.0.1:1/");

@@ -11,9 +11,9 @@ export const EXAMPLES = path.resolve(import.meta.dirname, "../../examples");
 
 export type Place = {
   readonly kind: "sqlite" | "postgres";
-  /** What the application is given. */
+  /** The options of the application. */
   readonly url: string;
-  /** What is done at the end of the test, the last one first, while the database is still there. */
+  /** Clean-ups at the end of the test, the last one first, while the database is still there. */
   after(end: () => unknown): void;
 };
 

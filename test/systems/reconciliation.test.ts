@@ -43,7 +43,8 @@ type Line = { readonly level: number; readonly msg: string; readonly [field: str
 async function serve(place: Place, env: Record<string, string>, chain = calm) {
   const lines: Line[] = [];
   const stream = { write: (line: string) => void lines.push(JSON.parse(line)) };
-  const config = readConfig({ RECONCILIATION_POLLING_INTERVAL_MS: "50", ...env });
+  const base = { DATABASE_URL: place.url, RECONCILIATION_POLLING_INTERVAL_MS: "50" };
+  const config = readConfig({ ...base, ...env });
   const db = await database(place);
   const { app, holdfast } = await buildApp(config, {
     db,
@@ -120,18 +121,48 @@ for (const kind of ["sqlite", "postgres"] as const) {
       await app.ready();
       const triggered = await holdfast.schedules.trigger(NIGHTLY);
       const id = String(triggered.runId);
-      const run = await holdfast.runs.wait(id, { timeout: "30s" });
+      const run = await holdfast.runs.wait(id, { timeout: "5m" });
       expect(run).toMatchObject({
         status: "completed",
         result: { scheduled: 42, errors: 1, lockAcquired: true },
       });
       expect(run.durationMs).toEqual(expect.any(Number));
       expect(said("reconciliation scheduled, in part")).toMatchObject([
-        { level: 40, scheduled: 42, errors: 1, lockAcquired: true },
+        { level: 40, scheduled: 42, errors: 1, lockAcquired: true, durationMs: expect.any(Number) },
       ]);
       expect(said("address could not be scheduled")).toMatchObject([
         { level: 50, address: "not an address", code: "INPUT_INVALID" },
       ]);
+    });
+
+    test("an instance with the scheduler alone makes the runs, and one with the worker alone does them", async ({
+      place,
+    }) => {
+      const db = await database(place);
+      await seed(db, addresses(3));
+      const scheduler = await serve(place, { RECONCILIATION_SCHEDULER_ENABLED: "true" });
+      await scheduler.app.ready();
+      const { runId } = await scheduler.holdfast.schedules.trigger(NIGHTLY);
+      const made = await scheduler.holdfast.runs.wait(String(runId), { timeout: "1m" });
+      expect(made).toMatchObject({ status: "completed", result: { scheduled: 3, errors: 0 } });
+      const waiting = await scheduler.holdfast.runs.list({ job: "reconcile-address" });
+      expect(waiting.runs.map(({ status }) => status)).toEqual(["pending", "pending", "pending"]);
+      const worker = await serve(place, { RECONCILIATION_WORKER_ENABLED: "true" });
+      await worker.app.ready();
+      await until("done", async () => (await reconciled(db)).length === 3);
+    });
+
+    test("a line about an address names it", async ({ place }) => {
+      const db = await database(place);
+      await seed(db, ["0x1f"]);
+      const down: Chain = { balanceOf: () => Promise.reject(new Error("no answer")) };
+      const { app, holdfast, lines } = await serve(place, ON, down);
+      await app.ready();
+      await holdfast.schedules.trigger(NIGHTLY);
+      const line = await until("it is tried again", () =>
+        lines.find(({ event }) => event === "run.retrying"),
+      );
+      expect(line).toMatchObject({ level: 40, job: "reconcile-address", tags: ["0x1f"] });
     });
 
     test("closing the server lets what runs end and hands the rest back", async ({ place }) => {
@@ -185,7 +216,7 @@ describe.skipIf(POSTGRES_URL === undefined)("the lock of an older application", 
       await app.ready();
       const night = async () => {
         const triggered = await holdfast.schedules.trigger(NIGHTLY);
-        return holdfast.runs.wait(String(triggered.runId), { timeout: "30s" });
+        return holdfast.runs.wait(String(triggered.runId), { timeout: "5m" });
       };
       expect(await night()).toMatchObject({
         status: "completed",
@@ -213,6 +244,14 @@ test("the cron is 02:00 UTC unless the environment says otherwise, and both part
     "30 4 * * *",
   );
   expect(() => readConfig({ RECONCILIATION_WORKER_ENABLED: "yes" })).toThrow(/"true" or "false"/);
+});
+
+test("the number of a shared lock is refused in words where there is no PostgreSQL", () => {
+  const lock = { RECONCILIATION_SHARED_LOCK: String(LOCK) };
+  expect(() => readConfig(lock)).toThrow(/advisory lock of PostgreSQL.*SQLite file/);
+  const url = { DATABASE_URL: "postgres://localhost/app" };
+  expect(readConfig({ ...lock, ...url }).sharedLock).toBe(LOCK);
+  expect(() => readConfig({ ...url, RECONCILIATION_SHARED_LOCK: "x" })).toThrow(/whole number/);
 });
 
 test("a night that cannot be scheduled is tried again after 1, 2 and 4 seconds, then waits for the next one", async () => {

@@ -6,6 +6,7 @@ import { Holdfast } from "holdfast";
 import { createTestHoldfast } from "holdfast/testing";
 import { describe, expect, onTestFinished, test } from "vitest";
 import { ApiClient } from "../../examples/report-schedules/api-client.js";
+import { reportsApi } from "../../examples/report-schedules/http.js";
 import { type Mood, startMarketingApi } from "../../examples/report-schedules/marketing-api.js";
 import { defineReports } from "../../examples/report-schedules/reports.js";
 import {
@@ -42,7 +43,8 @@ async function kitted() {
     setup: async (holdfast, { database }) => {
       const db = onHandle(database);
       await migrate(db, MIGRATIONS);
-      return { db, ...defineReports(holdfast, { db, api: new ApiClient(api.url) }) };
+      const reports = defineReports(holdfast, { db, api: new ApiClient(api.url) });
+      return { db, reports, ...reports };
     },
   });
   onTestFinished(() => kit.close());
@@ -100,7 +102,7 @@ for (const kind of ["sqlite", "postgres"] as const) {
         const { runId } = (await holdfast.schedules.trigger("sales", { mode })) as {
           runId: string;
         };
-        await holdfast.runs.wait(runId, { timeout: "30s" });
+        await holdfast.runs.wait(runId, { timeout: "5m" });
       }
       expect(api.bodies).toHaveLength(scheduled + 2);
       expect(new Set(api.bodies).size).toBe(1);
@@ -240,6 +242,57 @@ test("a tick is never early, and from 30 seconds on it is late and says by how m
   expect(Number(onTime?.lateMs)).toBeGreaterThanOrEqual(0);
   expect(late).toMatchObject({ outcome: "fired", reason: "late" });
   expect(Number(late?.lateMs)).toBeGreaterThan(30_000);
+});
+
+test("a user sees, changes, tries and deletes only schedules of their own, through the HTTP surface", async () => {
+  const { kit, db, reports } = await kitted();
+  const mine = await connectUser(db, "ada");
+  const his = await connectUser(db, "ben");
+  const userOf = (request: Request) => request.headers.get("x-user");
+  const api = reportsApi({ holdfast: kit.holdfast, reports, userOf });
+  const ask = async (user: string, method: string, where: string, body?: object) => {
+    const options = { method, headers: { "x-user": user }, body: body && JSON.stringify(body) };
+    const response = await api(new Request(`http://reports${where}`, options as RequestInit));
+    return {
+      status: response.status,
+      body: (await response.json()) as { readonly error?: string },
+    };
+  };
+  const sales = { cron: "0 * * * *", input: { instance: mine, report: "sales" } };
+  expect(await ask("ada", "PUT", "/schedules/sales", sales)).toMatchObject({
+    status: 200,
+    body: { name: "sales", cron: "0 * * * *" },
+  });
+  expect((await ask("ada", "GET", "/schedules")).body).toHaveLength(1);
+  expect((await ask("ben", "GET", "/schedules")).body).toEqual([]);
+  for (const [method, where] of [
+    ["GET", ""],
+    ["DELETE", ""],
+    ["POST", "/test"],
+  ] as const)
+    expect(await ask("ben", method, `/schedules/sales${where}`)).toMatchObject({ status: 404 });
+  // Neither by the name of somebody else's schedule, nor for somebody else's instance.
+  expect((await ask("ben", "GET", "/schedules/ada%2Fsales")).status).toBe(404);
+  expect(await ask("ben", "PUT", "/schedules/sales", sales)).toMatchObject({
+    status: 400,
+    body: { error: "input.instance is not yours" },
+  });
+  const wrong = { ...sales, cron: "0 * * *" };
+  expect((await ask("ada", "PUT", "/schedules/sales", wrong)).body.error).toMatch(/cron/);
+  const own = { ...sales, input: { instance: his, report: "sales" } };
+  expect(await ask("ben", "PUT", "/schedules/sales", own)).toMatchObject({ status: 200 });
+  expect(await ask("ada", "POST", "/schedules/sales/test")).toMatchObject({ status: 202 });
+  await kit.advance("1h");
+  const executed = await db.query(
+    "select schedule, is_test from report_executions order by is_test desc",
+  );
+  expect(executed.map(({ schedule, is_test }) => [schedule, is_test]).sort()).toEqual([
+    ["ada/sales", 0],
+    ["ada/sales", 1],
+    ["ben/sales", 0],
+  ]);
+  expect(await ask("ada", "DELETE", "/schedules/sales")).toMatchObject({ status: 200 });
+  expect((await ask("ben", "GET", "/schedules")).body).toHaveLength(1);
 });
 
 test("under the API's mix of faults at least 95 of 100 reports succeed", async () => {

@@ -64,7 +64,7 @@ export async function instance(place: Place, workerUrl: string, lease = "10m") {
     return { status: response.status, body: (await response.json()) as Record<string, unknown> };
   };
   const tick = async () => (await call("/api/tick", { limit: 5 })).body;
-  const ended = (id: string) => holdfast.runs.wait(id, { timeout: "30s" });
+  const ended = (id: string) => holdfast.runs.wait(id, { timeout: "5m" });
   return { db, holdfast, study, call, tick, ended };
 }
 

@@ -2,6 +2,7 @@
 -- report answered, one row for a run.
 create table if not exists instances (
   id text primary key,
+  -- The user that it belongs to.
   name text not null,
   api_instance_id text
 );

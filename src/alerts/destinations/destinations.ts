@@ -1,14 +1,14 @@
-// Where alerts go, as `new Holdfast({ alerts: { to: [...] } })` names it. Everything wrong is named at
-// once; no message repeats an address or a secret, since the address of a Slack channel is one.
+// Reads the destinations of alerts from `new Holdfast({ alerts: { to: [...] } })`. Reports all problems at once; no message
+// repeats an address or a secret, since the address of a Slack webhook is itself a secret.
 
 import { refusalOf } from "../../remote/dispatch/guard.js";
-import { type Duration, readDuration } from "../../shared/duration-text.js";
+import { type Duration, readDuration } from "../../shared/duration.js";
 import type { Problem } from "../../shared/errors.js";
 import { refuseUnknownMembers } from "../../shared/suggest.js";
 import type { AlertNotice } from "../alert-view.js";
 
 type Shared = {
-  /** Names it in the list of deliveries. @default "webhook", "slack", "email" or "function" */
+  /** Its name in the list of deliveries. @default "webhook", "slack", "email" or "function" */
   readonly name?: string;
   /** How long one try may take. @default "10s" */
   readonly timeout?: Duration;
@@ -17,7 +17,7 @@ type Shared = {
 export type WebhookDestination = Shared & {
   /** Where alerts are POSTed to, `https://…`. */
   readonly webhook: string;
-  /** Signs as a dispatch is signed; several, the newest first, while one rotates. */
+  /** Signs like a dispatch; several, the newest first, while one rotates. */
   readonly secret: string | readonly string[];
   /** Whether the URL may lead to loopback or private addresses. @default false */
   readonly allowPrivateNetwork?: boolean | undefined;
@@ -30,7 +30,7 @@ export type SlackDestination = Shared & {
 };
 
 export type EmailDestination = Shared & {
-  /** Whom to write to. */
+  /** The recipients. */
   readonly email: string | readonly string[];
   readonly from: string;
   /** `smtp://user:password@host:587` or `smtps://…`, or options of nodemailer's SMTP transport. */
@@ -201,7 +201,7 @@ function areSecrets(secrets: unknown): boolean {
   );
 }
 
-/** Also `Name <address>`; no line break, so that nothing becomes a header. */
+/** Also accepts `Name <address>`; no line breaks, which could add headers. */
 function isMailAddress(value: unknown): boolean {
   return (
     typeof value === "string" &&

@@ -1,7 +1,7 @@
-// Sends one notice to one destination, once, within its time. Answers null, or why it did not arrive, in
-// words that hold neither an address nor a secret.
+// Sends one notice to one destination, once, within its timeout. Returns null, or the reason of a failure, which never
+// contains an address or a secret.
 
-import { type GuardedAnswer, guardedFetch } from "../../remote/dispatch/guard.js";
+import { type GuardedResponse, guardedFetch } from "../../remote/dispatch/guard.js";
 import { signDispatch } from "../../remote/dispatch/signature.js";
 import { ConfigurationError } from "../../shared/errors.js";
 import { describeFailure, numberProp, textProp } from "../../shared/failure.js";
@@ -41,7 +41,7 @@ async function send(
     case "webhook": {
       const { event, ...alert } = notice;
       const body = JSON.stringify({ event: `alert.${event}`, alert });
-      // The same alert told again has the same id: a receiver that keeps ids can tell.
+      // A repeated notice has the same id: receivers that store ids can detect it.
       const id = `${notice.id}-${event}`;
       const nowMs = post.clock.wallMs();
       const signed = signDispatch({ id, body, secrets: destination.secrets, nowMs });
@@ -65,7 +65,7 @@ function postJson(
   },
   { body, headers }: { readonly body: string; readonly headers?: Readonly<Record<string, string>> },
   { clock, network, signal }: Post,
-): Promise<GuardedAnswer> {
+): Promise<GuardedResponse> {
   return guardedFetch(
     {
       url: to.url,
@@ -80,19 +80,19 @@ function postJson(
   );
 }
 
-/** Why this is no success, or null. */
-function refusalIn(answer: GuardedAnswer): string | null {
-  if (answer.kind !== "answered") return answer.reason;
-  const isDone = answer.status >= 200 && answer.status < 300;
-  return isDone ? null : `answered with status ${answer.status}`;
+/** Why the response is not a success, or null. */
+function refusalIn(response: GuardedResponse): string | null {
+  if (response.kind !== "answered") return response.reason;
+  const isDone = response.status >= 200 && response.status < 300;
+  return isDone ? null : `answered with status ${response.status}`;
 }
 
-/** A function that never answers is not waited for. */
+/** Does not wait for a function that never returns. */
 function within<T>(timeoutMs: number, sending: Promise<T>, { clock, signal }: Post): Promise<T> {
   return new Promise((resolve, reject) => {
     const over = (what: string) => reject(new Error(what));
-    const onAbort = () => over("stopped before an answer came");
-    const timer = clock.timer(timeoutMs, () => over(`no answer within ${timeoutMs} ms`));
+    const onAbort = () => over("stopped before a response arrived");
+    const timer = clock.timer(timeoutMs, () => over(`no response within ${timeoutMs} ms`));
     signal?.addEventListener("abort", onAbort, { once: true });
     if (signal?.aborted) onAbort();
     sending.then(resolve, reject).finally(() => {
@@ -102,8 +102,8 @@ function within<T>(timeoutMs: number, sending: Promise<T>, { clock, signal }: Po
   });
 }
 
-// E-mail by SMTP, through nodemailer, which is loaded only where an e-mail destination is configured.
-// Its errors may repeat what was sent to the server: only their codes leave this file.
+// ── e-mail by SMTP, through nodemailer, which is loaded only if an e-mail destination is configured. Its errors may repeat
+// what was sent to the server: only their codes leave this file. ──
 
 type EmailDestination = Extract<Destination, { readonly type: "email" }>;
 type Nodemailer = typeof import("nodemailer");
@@ -128,14 +128,14 @@ async function sendMail(
     return null;
   } catch (error) {
     const code = textProp(error, "code") ?? "ESMTP";
-    const answer = numberProp(error, "responseCode");
-    return answer === undefined ? `SMTP failed: ${code}` : `SMTP failed: ${code} ${answer}`;
+    const response = numberProp(error, "responseCode");
+    return response === undefined ? `SMTP failed: ${code}` : `SMTP failed: ${code} ${response}`;
   } finally {
     transport.close();
   }
 }
 
-/** Plain text alone: a name is never markup in it. */
+/** Plain text only, so that no name becomes markup. */
 function mailOf(notice: AlertNotice): {
   readonly subject: string;
   readonly text: string;
@@ -156,12 +156,12 @@ function mailOf(notice: AlertNotice): {
       .replace(/[\r\n]+/g, " ")
       .slice(0, SUBJECT_LENGTH_MAX),
     text: `${lines.join("\n")}\n`,
-    // Mail programs show what belongs to one alert together.
+    // Mail programs group the messages of one alert.
     headers: { "X-Holdfast-Alert": id, "Auto-Submitted": "auto-generated" },
   };
 }
 
-/** A start with an e-mail destination and without nodemailer is refused: an alert must not find it out. */
+/** Refuses a start with an e-mail destination but without nodemailer, before an alert needs it. */
 export async function requireMailer(destinations: readonly Destination[]): Promise<void> {
   if (destinations.some(({ type }) => type === "email")) await nodemailer();
 }
@@ -209,8 +209,8 @@ function escaped(text: string): string {
   return text.replaceAll("&", "&amp;").replaceAll("<", "&lt;").replaceAll(">", "&gt;");
 }
 
-// The heartbeat to somewhere outside: one POST after each look that succeeded. Whoever misses it there
-// knows that nobody looks any more, which nobody in here could tell.
+// The heartbeat to an external monitor: one POST after each successful pass. A monitor that misses it knows that no instance
+// evaluates alerts any more, which no instance could report.
 
 const TIMEOUT_MS = 10_000;
 

@@ -1,5 +1,4 @@
-// An alert: one condition that somebody should hear of, about one subject, for as long as it lasts.
-// The words, and what is known of each; which conditions there are to find is in find.ts.
+// Defines an alert: one condition about one subject, open for as long as the condition lasts. find.ts finds conditions.
 
 export const ALERT_KINDS = [
   "stale",
@@ -20,7 +19,7 @@ export type AlertKind = (typeof ALERT_KINDS)[number];
 export const SEVERITIES = ["warning", "critical"] as const;
 export type Severity = (typeof SEVERITIES)[number];
 
-/** Those that people should get up for, and those that can wait until the morning. */
+/** Critical alerts should wake people up; warnings can wait until the morning. */
 export const SEVERITY_OF: { readonly [K in AlertKind]: Severity } = {
   stale: "critical",
   failureRate: "critical",
@@ -37,7 +36,7 @@ export const SEVERITY_OF: { readonly [K in AlertKind]: Severity } = {
 };
 
 export const SUBJECT_TYPES = ["job", "schedule", "instance", "database"] as const;
-/** What an alert is about. Of the database as a whole the name says which part of it. */
+/** The subject of an alert. For the database, the name says which part of it. */
 export type AlertSubject = {
   readonly type: (typeof SUBJECT_TYPES)[number];
   readonly name: string;
@@ -66,7 +65,7 @@ export type OpenAlert = {
   readonly lastAt: number;
 };
 
-/** Names one condition of one subject: of these at most one alert is open. */
+/** Identifies one condition of one subject: at most one alert of it is open. */
 export function alertKey({ kind, subject }: Pick<Finding, "kind" | "subject">): string {
   return `${kind} ${subject.type} ${subject.name}`;
 }
@@ -76,7 +75,7 @@ export function subjectText({ type, name }: AlertSubject): string {
   return type === "database" ? name : `${type} ${JSON.stringify(name)}`;
 }
 
-/** What destinations are told of. */
+/** The events that destinations get. */
 export const ALERT_EVENTS = ["opened", "resolved"] as const;
 export type AlertEvent = (typeof ALERT_EVENTS)[number];
 

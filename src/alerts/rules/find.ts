@@ -1,23 +1,23 @@
-// Finds what to alert of in what was seen, rule by rule. A schedule's own rules stand in place of the
-// general ones; what they are about is then the schedule, not its job. Pure.
+// Finds the conditions to alert of in the observed facts, rule by rule. A schedule's own rules replace the general ones;
+// their alerts are about the schedule, not its job. Pure.
 
 import type { AlertSubject, Finding } from "./alert.js";
+import * as messages from "./messages.js";
 import type { AlertObservation, ObservationParams, ObservedSchedule } from "./observation.js";
 import type { AlertRules, ScheduleAlertRules } from "./rules.js";
-import * as words from "./words.js";
 
-/** A schedule is late for its scheduler after so long; the same bound as for what is stuck. */
+/** A tick that is this late is stuck if an instance has polled. */
 export const STUCK_AFTER_MS = 5 * 60_000;
-/** An instance with the scheduler on looks at schedules far more often than this. */
-const LOOKED_WITHIN_MS = 60_000;
+/** An instance with the scheduler on polls far more often than this. */
+const POLLED_WITHIN_MS = 60_000;
 
-/** Failures in a row are counted up to here, also where a rule asks for fewer. */
+/** Failures in a row are counted up to here, even if a rule needs fewer. */
 const COUNTED_MIN = 20;
 
 type Kind = keyof ScheduleAlertRules;
 
-/** What to read for these rules, those of schedules included. */
-export function sightParams(
+/** The facts that these rules need, those of schedules included. */
+export function observationParams(
   rules: AlertRules,
   schedules: readonly Pick<ObservedSchedule, "name" | "rules">[],
 ): ObservationParams {
@@ -55,7 +55,7 @@ export function sightParams(
   };
 }
 
-/** How many of the newest ticks are read to count failures in a row; null: no rule asks. */
+/** How many of the newest ticks are read to count failures in a row; null: no rule needs them. */
 function streakDepth(
   rules: AlertRules,
   schedules: readonly Pick<ObservedSchedule, "rules">[],
@@ -64,7 +64,7 @@ function streakDepth(
     ({ consecutiveFailures: each }: Partial<ScheduleAlertRules>) =>
       each ? [Math.max(each.after, each.pauseAfter ?? 0)] : [],
   );
-  // Runs that have not ended are passed over, and some may be cancelled.
+  // Five more, as live and cancelled runs are skipped.
   return depths.length === 0 ? null : Math.max(COUNTED_MIN, ...depths) + 5;
 }
 
@@ -73,15 +73,15 @@ function skipDepth(rules: AlertRules, own: readonly Partial<ScheduleAlertRules>[
   return depths.length === 0 ? null : Math.max(COUNTED_MIN, ...depths);
 }
 
-export function findAlerts(sight: AlertObservation, rules: AlertRules): readonly Finding[] {
-  const own = new Map(sight.schedules.map(({ name, rules: its }) => [name, its ?? {}]));
+export function findAlerts(observed: AlertObservation, rules: AlertRules): readonly Finding[] {
+  const own = new Map(observed.schedules.map(({ name, rules: its }) => [name, its ?? {}]));
   const ruleOf = <K extends Kind>(kind: K, schedule: string | null): ScheduleAlertRules[K] => {
     const its = schedule === null ? undefined : own.get(schedule)?.[kind];
     return its === undefined ? rules[kind] : (its as ScheduleAlertRules[K]);
   };
   const hasOwn = (kind: Kind, schedule: string | null) =>
     schedule !== null && own.get(schedule)?.[kind] !== undefined;
-  const seen: Seen = { sight, rules, ruleOf, hasOwn };
+  const seen: Seen = { observed, rules, ruleOf, hasOwn };
   return [
     ...stale(seen),
     ...slow(seen),
@@ -91,18 +91,18 @@ export function findAlerts(sight: AlertObservation, rules: AlertRules): readonly
     ...ticks(seen),
     ...streaks(seen),
     ...skipped(seen),
-    ...house(seen),
+    ...databaseFindings(seen),
   ];
 }
 
 type Seen = {
-  readonly sight: AlertObservation;
+  readonly observed: AlertObservation;
   readonly rules: AlertRules;
   readonly ruleOf: <K extends Kind>(kind: K, schedule: string | null) => ScheduleAlertRules[K];
   readonly hasOwn: (kind: Kind, schedule: string | null) => boolean;
 };
 
-/** A schedule with a rule of its own is the subject; else its job is. */
+/** The schedule if it has a rule of its own, else its job. */
 function subjectOf(
   { hasOwn }: Seen,
   kind: Kind,
@@ -114,45 +114,45 @@ function subjectOf(
 }
 
 function stale(seen: Seen): readonly Finding[] {
-  const { sight, ruleOf } = seen;
-  const silent = sight.runs.filter((run) => {
+  const { observed, ruleOf } = seen;
+  const silent = observed.runs.filter((run) => {
     const afterMs = ruleOf("stale", run.schedule);
     return afterMs !== null && run.silentMs >= afterMs;
   });
   return bySubject(silent, (run) => subjectOf(seen, "stale", run)).map(([subject, runs]) => ({
     kind: "stale",
     subject,
-    message: words.stale(runs),
-    evidence: { runs: runs.slice(0, words.SHOWN_MAX), count: runs.length },
+    message: messages.stale(runs),
+    evidence: { runs: runs.slice(0, messages.SHOWN_MAX), count: runs.length },
   }));
 }
 
 function slow(seen: Seen): readonly Finding[] {
-  const { sight, ruleOf } = seen;
-  const late = sight.runs.filter(({ schedule, ranMs, items }) => {
+  const { observed, ruleOf } = seen;
+  const late = observed.runs.filter(({ schedule, ranMs, items }) => {
     const rule = ruleOf("slow", schedule);
     if (!rule) return false;
     const { totalMs, perItemMs } = rule;
-    // The item that is being worked on has its time too.
+    // The item in progress has its time too.
     const isOverItems = perItemMs !== null && ranMs > perItemMs * (items + 1);
     return isOverItems || (totalMs !== null && ranMs > totalMs);
   });
   return bySubject(late, (run) => subjectOf(seen, "slow", run)).map(([subject, runs]) => ({
     kind: "slow",
     subject,
-    message: words.slow(runs),
-    evidence: { runs: runs.slice(0, words.SHOWN_MAX), count: runs.length },
+    message: messages.slow(runs),
+    evidence: { runs: runs.slice(0, messages.SHOWN_MAX), count: runs.length },
   }));
 }
 
-function running({ sight, rules, ruleOf }: Seen): readonly Finding[] {
-  const { total, bySchedule } = sight.running;
+function running({ observed, rules, ruleOf }: Seen): readonly Finding[] {
+  const { total, bySchedule } = observed.running;
   const found: Finding[] = [];
   if (rules.running && total > rules.running.above)
     found.push({
       kind: "running",
       subject: { type: "database", name: "runs" },
-      message: words.running(total, rules.running.above),
+      message: messages.running(total, rules.running.above),
       evidence: { running: total, above: rules.running.above },
     });
   for (const [name, count] of Object.entries(bySchedule)) {
@@ -161,14 +161,14 @@ function running({ sight, rules, ruleOf }: Seen): readonly Finding[] {
     found.push({
       kind: "running",
       subject: { type: "schedule", name },
-      message: words.running(count, rule.above),
+      message: messages.running(count, rule.above),
       evidence: { running: count, above: rule.above },
     });
   }
   return found;
 }
 
-function failureRate({ sight, rules, ruleOf }: Seen): readonly Finding[] {
+function failureRate({ observed, rules, ruleOf }: Seen): readonly Finding[] {
   const judge = (
     type: "job" | "schedule",
     rates: AlertObservation["jobRates"],
@@ -184,21 +184,21 @@ function failureRate({ sight, rules, ruleOf }: Seen): readonly Finding[] {
         {
           kind: "failureRate",
           subject: { type, name },
-          message: words.failureRate({ failed, ended, ...bound }),
+          message: messages.failureRate({ failed, ended, ...bound }),
           evidence: { failed, ended, rate, above: bound.above, overMs: bound.overMs },
         },
       ];
     });
   return [
-    ...judge("job", sight.jobRates, () => rules.failureRate),
-    ...judge("schedule", sight.scheduleRates, (name) => ruleOf("failureRate", name)),
+    ...judge("job", observed.jobRates, () => rules.failureRate),
+    ...judge("schedule", observed.scheduleRates, (name) => ruleOf("failureRate", name)),
   ];
 }
 
-function schedules({ sight, ruleOf }: Seen): readonly Finding[] {
-  const { now, schedulerPolledAt } = sight;
-  const isLookedAt = schedulerPolledAt !== null && schedulerPolledAt > now - LOOKED_WITHIN_MS;
-  return sight.schedules.flatMap((schedule): Finding[] => {
+function schedules({ observed, ruleOf }: Seen): readonly Finding[] {
+  const { now, schedulerPolledAt } = observed;
+  const isPolled = schedulerPolledAt !== null && schedulerPolledAt > now - POLLED_WITHIN_MS;
+  return observed.schedules.flatMap((schedule): Finding[] => {
     const { name, nextAt, isEnded, isPaused, brokenAt, brokenError } = schedule;
     const subject: AlertSubject = { type: "schedule", name };
     if (brokenAt !== null)
@@ -207,7 +207,7 @@ function schedules({ sight, ruleOf }: Seen): readonly Finding[] {
             {
               kind: "broken",
               subject,
-              message: words.broken(brokenAt, brokenError),
+              message: messages.broken(brokenAt, brokenError),
               evidence: { brokenAt, error: brokenError },
             },
           ]
@@ -216,29 +216,29 @@ function schedules({ sight, ruleOf }: Seen): readonly Finding[] {
     const evidence = { nextAt, schedulerPolledAt };
     const lateByMs = nextAt === null ? null : now - nextAt;
     const isLost = nextAt === null && !isEnded;
-    const isStuck = isLookedAt && (isLost || (lateByMs !== null && lateByMs > STUCK_AFTER_MS));
+    const isStuck = isPolled && (isLost || (lateByMs !== null && lateByMs > STUCK_AFTER_MS));
     if (isStuck && ruleOf("stuck", name))
-      return [{ kind: "stuck", subject, message: words.stuck(nextAt, now), evidence }];
+      return [{ kind: "stuck", subject, message: messages.stuck(nextAt, now), evidence }];
     const afterMs = ruleOf("silent", name);
     if (afterMs === null || nextAt === null || lateByMs === null || lateByMs < afterMs) return [];
-    const message = words.silent({ nextAt, now, schedulerPolledAt });
+    const message = messages.silent({ nextAt, now, schedulerPolledAt });
     return [{ kind: "silent", subject, message, evidence: { ...evidence, lateMs: lateByMs } }];
   });
 }
 
-function ticks({ sight, ruleOf }: Seen): readonly Finding[] {
-  return sight.ticks.flatMap((tick): Finding[] => {
+function ticks({ observed, ruleOf }: Seen): readonly Finding[] {
+  return observed.ticks.flatMap((tick): Finding[] => {
     const { schedule: name, reason, firstAt, lastAt, count, recordedAt } = tick;
     const kind = reason === "no_ping" ? "silent" : "stuck";
     if (ruleOf(kind, name) === null) return [];
     const evidence = { reason, firstAt, lastAt, count, recordedAt };
-    return [{ kind, subject: { type: "schedule", name }, message: words.tick(tick), evidence }];
+    return [{ kind, subject: { type: "schedule", name }, message: messages.tick(tick), evidence }];
   });
 }
 
-function streaks({ sight, rules, ruleOf }: Seen): readonly Finding[] {
-  const depth = streakDepth(rules, sight.schedules) ?? 0;
-  const bySchedule = bySubject(sight.ends, ({ schedule: name }) => ({ type: "schedule", name }));
+function streaks({ observed, rules, ruleOf }: Seen): readonly Finding[] {
+  const depth = streakDepth(rules, observed.schedules) ?? 0;
+  const bySchedule = bySubject(observed.ends, ({ schedule: name }) => ({ type: "schedule", name }));
   return bySchedule.flatMap(([subject, ends]): Finding[] => {
     const { name } = subject;
     const rule = ruleOf("consecutiveFailures", name);
@@ -249,20 +249,20 @@ function streaks({ sight, rules, ruleOf }: Seen): readonly Finding[] {
     const [newest] = failures;
     if (!newest || failures.length < rule.after) return [];
     const { at: tickAt, run, error } = newest;
-    // Older ticks were not read: they may have failed, too.
+    // Older ticks were not read: they may have failed too.
     const isAtLeast = good === -1 && ends.length >= depth;
     const shouldPause = rule.pauseAfter !== null && failures.length >= rule.pauseAfter;
     return [
       {
         kind: "consecutiveFailures",
         subject,
-        message: words.streak({ count: failures.length, isAtLeast }, newest),
+        message: messages.streak({ count: failures.length, isAtLeast }, newest),
         evidence: {
           failures: failures.length,
           isAtLeast,
           tickAt,
           run,
-          error: words.errorOf(error),
+          error: messages.errorOf(error),
           shouldPause,
         },
       },
@@ -270,8 +270,11 @@ function streaks({ sight, rules, ruleOf }: Seen): readonly Finding[] {
   });
 }
 
-function skipped({ sight, ruleOf }: Seen): readonly Finding[] {
-  const bySchedule = bySubject(sight.skips, ({ schedule: name }) => ({ type: "schedule", name }));
+function skipped({ observed, ruleOf }: Seen): readonly Finding[] {
+  const bySchedule = bySubject(observed.skips, ({ schedule: name }) => ({
+    type: "schedule",
+    name,
+  }));
   return bySchedule.flatMap(([subject, rows]): Finding[] => {
     const after = ruleOf("skipped", subject.name);
     const other = rows.findIndex(({ isSkip }) => !isSkip);
@@ -285,47 +288,47 @@ function skipped({ sight, ruleOf }: Seen): readonly Finding[] {
       {
         kind: "skipped",
         subject,
-        message: words.skipped({ ticks, isAtLeast, lastAt, isWaiting }),
+        message: messages.skipped({ ticks, isAtLeast, lastAt, isWaiting }),
         evidence: { ticks, isAtLeast, lastAt, isWaiting },
       },
     ];
   });
 }
 
-function house({ sight, rules }: Seen): readonly Finding[] {
-  const { now, jobs, skews, culprits } = sight;
+function databaseFindings({ observed, rules }: Seen): readonly Finding[] {
+  const { now, jobs, skews, culprits } = observed;
   const unattended = bySubject(jobs, ({ job }) => ({ type: "job", name: job }));
   return [
     ...unattended.map(([subject, lanes]): Finding => {
       const runs = lanes.reduce((sum, lane) => sum + lane.runs, 0);
       const oldestDueAt = Math.min(...lanes.map((lane) => lane.oldestDueAt));
       const queues = lanes.map(({ queue }) => queue);
-      const message = words.noWorker({ runs, queues, waitedMs: now - oldestDueAt });
+      const message = messages.noWorker({ runs, queues, waitedMs: now - oldestDueAt });
       return { kind: "noWorker", subject, message, evidence: { runs, queues, oldestDueAt } };
     }),
     ...skews.map(
       ({ instance, skewMs }): Finding => ({
         kind: "clockSkew",
         subject: { type: "instance", name: instance },
-        message: words.clockSkew(skewMs, rules.clockSkew ?? 0),
+        message: messages.clockSkew(skewMs, rules.clockSkew ?? 0),
         evidence: { skewMs },
       }),
     ),
-    ...steppedBack(sight, rules),
+    ...steppedBack(observed, rules),
     ...(culprits.length === 0
       ? []
       : [
           {
             kind: "slowClaims",
             subject: { type: "database", name: "claims" },
-            message: words.slowClaims(culprits),
-            evidence: { culprits: culprits.slice(0, words.SHOWN_MAX), count: culprits.length },
+            message: messages.slowClaims(culprits),
+            evidence: { culprits: culprits.slice(0, messages.SHOWN_MAX), count: culprits.length },
           } satisfies Finding,
         ]),
   ];
 }
 
-/** Until the clock has caught up with what was recorded by it, no schedule fires. */
+/** No schedule fires until the clock has caught up with the newest recorded tick. */
 function steppedBack(
   { now, recordedUntil }: AlertObservation,
   { clockSkew }: AlertRules,
@@ -336,7 +339,7 @@ function steppedBack(
     {
       kind: "clockSkew",
       subject: { type: "database", name: "clock" },
-      message: words.steppedBack(steppedMs, recordedUntil),
+      message: messages.steppedBack(steppedMs, recordedUntil),
       evidence: { steppedMs, recordedUntil },
     },
   ];

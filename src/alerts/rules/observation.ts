@@ -1,10 +1,10 @@
-// What is looked at to find alerts: plain facts of the present and sums of the past, read once a minute
-// by one instance. None of it costs more with a longer history.
+// Types the facts from which alerts are found, and computes the failure rates of jobs. One instance reads the facts once a
+// minute; their cost does not grow with the history. Pure.
 
 import type { RunId, TerminalStatus } from "../../runs/rules/run.js";
 import type { ScheduleAlertRules } from "./rules.js";
 
-/** A schedule that is late, stands still, cannot be evaluated or has rules of its own. */
+/** A schedule that is late, stuck or broken, or has rules of its own. */
 export type ObservedSchedule = {
   readonly name: string;
   readonly job: string;
@@ -29,7 +29,7 @@ export type ObservedRun = {
 };
 
 /** A job with ready runs that no instance executes. */
-export type SightJob = {
+export type ObservedJob = {
   readonly job: string;
   readonly queue: string;
   readonly oldestDueAt: number;
@@ -37,7 +37,7 @@ export type SightJob = {
   readonly runs: number;
 };
 
-/** The newest ledger row of a schedule, where it tells of trouble. */
+/** The newest ledger row of a schedule, if it reports a problem. */
 export type ObservedTick = {
   readonly schedule: string;
   readonly reason: "stuck_reset" | "no_ping";
@@ -47,14 +47,14 @@ export type ObservedTick = {
   readonly recordedAt: number;
 };
 
-/** How many runs of a job or schedule ended how. */
+/** How many runs of a job or schedule completed and failed. */
 export type ObservedRate = {
   readonly name: string;
   readonly completed: number;
   readonly failed: number;
 };
 
-/** Runs of a schedule that does not count for its job: those that ended within one hour, or have not. */
+/** Runs of a schedule that does not count for its job: those of one hour, or those that have not ended. */
 export type ObservedApart = {
   readonly schedule: string;
   readonly job: string;
@@ -66,7 +66,7 @@ export type ObservedApart = {
   readonly failed: number;
 };
 
-/** One of the newest fired ticks of a schedule with how its run stands; the newest first. */
+/** One of the newest fired ticks of a schedule and the status of its run; the newest first. */
 export type ObservedEnd = {
   readonly schedule: string;
   readonly at: number;
@@ -76,18 +76,18 @@ export type ObservedEnd = {
   readonly error: string | null;
 };
 
-/** One of the newest ledger rows of a schedule that has a live run, where the newest is a skip; the newest first. */
+/** One of the newest ledger rows of a schedule with a live run whose newest row is a skip; the newest first. */
 export type ObservedSkip = {
   readonly schedule: string;
   readonly lastAt: number;
   readonly count: number;
-  /** Whether a live run was in the way. */
+  /** Whether a live run blocked it. */
   readonly isSkip: boolean;
-  /** The run in the way has not begun: it waits for a worker. */
+  /** The blocking run has not begun: it waits for a worker. */
   readonly isWaiting: boolean;
 };
 
-/** What keeps dead rows from being removed, or the dead rows themselves. */
+/** A cause that keeps dead rows from being removed, or the dead rows themselves. */
 export type Culprit =
   | {
       readonly what: "transaction";
@@ -110,7 +110,7 @@ export type Culprit =
 export type AlertObservation = {
   /** The database's. */
   readonly now: number;
-  /** When an instance with the scheduler on has last looked at schedules. */
+  /** The last poll of an instance with the scheduler on. */
   readonly schedulerPolledAt: number | null;
   /** Up to when ticks are recorded: later than now only if the database's clock went back. */
   readonly recordedUntil: number | null;
@@ -120,7 +120,7 @@ export type AlertObservation = {
     readonly total: number;
     readonly bySchedule: Readonly<Record<string, number>>;
   };
-  readonly jobs: readonly SightJob[];
+  readonly jobs: readonly ObservedJob[];
   readonly ticks: readonly ObservedTick[];
   readonly jobRates: readonly ObservedRate[];
   readonly scheduleRates: readonly ObservedRate[];
@@ -130,7 +130,7 @@ export type AlertObservation = {
   readonly culprits: readonly Culprit[];
 };
 
-/** What of all that is worth reading: the smallest of the bounds that any rule has. Null: nothing. */
+/** The bounds of what to read: the smallest bound of any rule. Null: nothing to read. */
 export type ObservationParams = {
   readonly silentMs: number | null;
   readonly ranMs: number | null;
@@ -146,3 +146,65 @@ export type ObservationParams = {
   /** How many of the newest ticks to read, of these schedules or of all. */
   readonly ends: { readonly depth: number; readonly of: readonly string[] | null } | null;
 };
+
+// ── failure rates by job. A schedule with a rule of its own, or with `alerts: false`, takes its runs out of the rate of its job. ──
+
+const HOUR_MS = 3_600_000;
+/** How many ticks of such schedules one pass reads in total. */
+const APART_MAX = 30_000;
+
+/** The schedules whose runs do not count for their job, of jobs with failures only. */
+export function apartOf(
+  schedules: readonly Pick<ObservedSchedule, "name" | "rules" | "job">[],
+  rates: readonly ObservedRate[],
+): { readonly schedules: readonly string[]; readonly limit: number } {
+  const failing = new Set(rates.flatMap(({ name, failed }) => (failed > 0 ? [name] : [])));
+  const names = schedules
+    .filter(({ rules, job }) => rules?.failureRate !== undefined && failing.has(job))
+    .map(({ name }) => name);
+  return { schedules: names, limit: Math.max(1, Math.floor(APART_MAX / names.length)) };
+}
+
+/**
+ * The full hour from which on all runs of these schedules were read, by job. Null: from the beginning of the window. For
+ * a schedule with more ticks than were read, only the newest hours can be separated from its job.
+ */
+export function hoursRead(
+  rows: readonly ObservedApart[],
+  { limit, sinceAt }: { readonly limit: number; readonly sinceAt: number },
+): ReadonlyMap<string, number | null> {
+  const read = new Map<string, { job: string; ticks: number; oldestAt: number }>();
+  for (const { schedule, job, ticks, oldestAt } of rows) {
+    const sum = read.get(schedule) ?? { job, ticks: 0, oldestAt };
+    sum.ticks += ticks;
+    sum.oldestAt = Math.min(sum.oldestAt, oldestAt);
+    read.set(schedule, sum);
+  }
+  const hours = new Map<string, number | null>();
+  for (const { job, ticks, oldestAt } of read.values()) {
+    const before = hours.get(job) ?? null;
+    const isWhole = ticks < limit || oldestAt <= sinceAt;
+    const hourAt = isWhole ? null : Math.ceil(oldestAt / HOUR_MS) * HOUR_MS;
+    hours.set(
+      job,
+      before === null || hourAt === null ? (before ?? hourAt) : Math.max(before, hourAt),
+    );
+  }
+  return hours;
+}
+
+/** The rate of a job from this hour on, without those runs. */
+export function withoutApart(
+  rate: ObservedRate,
+  rows: readonly ObservedApart[],
+  sinceHourAt: number,
+): ObservedRate {
+  let { completed, failed } = rate;
+  for (const row of rows) {
+    if (row.job !== rate.name || row.hourAt === null || row.hourAt < sinceHourAt) continue;
+    completed -= row.completed;
+    failed -= row.failed;
+  }
+  // A revived run has ended twice, and has one outcome.
+  return { name: rate.name, completed: Math.max(0, completed), failed: Math.max(0, failed) };
+}

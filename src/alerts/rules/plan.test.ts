@@ -1,4 +1,4 @@
-// What is opened, kept and resolved.
+// Tests which alerts are opened, kept and resolved.
 
 import { expect, test } from "vitest";
 import type { AlertKind, Finding, OpenAlert } from "./alert.js";
@@ -41,7 +41,9 @@ test("what this instance does not look for is left to those that do, and resolve
   expect(plan([], [open("runs", "running")], rules).over).toEqual([]);
   const old = open("runs", "running", { lastAt: NOW - 3_600_000 });
   const { resolves } = plan([], [old], rules);
-  expect(resolves.map(({ message }) => message)).toEqual(["No instance looks for this any more."]);
+  expect(resolves.map(({ message }) => message)).toEqual([
+    "No instance has a rule for this any more.",
+  ]);
 });
 
 test("too many new ones of a kind are one, those that were open stay, and other kinds are apart", () => {

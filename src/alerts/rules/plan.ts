@@ -1,14 +1,13 @@
-// What is to be done about alerts: which to open, which to keep, which are over. One is open for each
-// kind and subject. Very many new ones of a kind are told as one: whoever has ten thousand schedules
-// and no scheduler needs one message. Pure.
+// Decides which alerts to open, to keep and to resolve. At most one is open for each kind and subject. Very many new alerts
+// of a kind become one: ten thousand schedules without a scheduler need one message. Pure.
 
 import { type AlertKind, alertKey, type Finding, type OpenAlert } from "./alert.js";
+import * as messages from "./messages.js";
 import type { AlertRules } from "./rules.js";
-import * as words from "./words.js";
 
-/** More new ones of a kind at once are one. */
+/** More new alerts of a kind at once become one. */
 export const APART_MAX = 20;
-/** What no rule looks for any more is resolved after so long: another instance may have other rules. */
+/** An alert without a rule is resolved after this time: another instance may still have the rule. */
 const UNWATCHED_MS = 60 * 60_000;
 
 export type AlertPlan = {
@@ -22,7 +21,7 @@ export function planAlerts(params: {
   readonly found: readonly Finding[];
   readonly open: readonly OpenAlert[];
   readonly rules: AlertRules;
-  /** Kinds that some schedule has a rule of its own for. */
+  /** Kinds for which some schedule has a rule of its own. */
   readonly ownKinds: ReadonlySet<AlertKind>;
   readonly now: number;
 }): AlertPlan {
@@ -42,30 +41,30 @@ export function planAlerts(params: {
       .filter((alert) => isWatched(alert) || alert.lastAt <= now - UNWATCHED_MS)
       .map((alert) => ({
         alert,
-        message: isWatched(alert) ? alert.message : words.unwatched(),
+        message: isWatched(alert) ? alert.message : messages.unwatched(),
       })),
   };
 }
 
-/** What was done about an alert stays known for as long as it is open. */
+/** Keeps the pause in the evidence while the alert is open. */
 function remembering(finding: Finding, { evidence }: OpenAlert): Finding {
   const { pausedTickAt } = evidence;
   if (pausedTickAt === undefined || finding.evidence.pausedTickAt !== undefined) return finding;
   return {
     ...finding,
-    message: words.paused(finding.message),
+    message: messages.paused(finding.message),
     evidence: { ...finding.evidence, pausedTickAt },
   };
 }
 
-/** Two reasons for one alert are one alert; the first is told. */
+/** Keeps the first of several findings for one alert. */
 function once(found: readonly Finding[]): readonly Finding[] {
   return [
     ...new Map([...found].reverse().map((each) => [alertKey(each), each])).values(),
   ].reverse();
 }
 
-/** Those that are open already stay as they are; of the others too many become one. */
+/** Folds too many new findings of a kind into one; open alerts stay as they are. */
 function folded(
   found: readonly Finding[],
   open: ReadonlyMap<string, OpenAlert>,
@@ -86,7 +85,7 @@ function gathered(findings: readonly Finding[]): Finding {
   return {
     kind: first.kind,
     subject: { type: "database", name: `many ${first.subject.type}s` },
-    message: words.together(first.kind, names, first.message),
+    message: messages.grouped(first.kind, names, first.message),
     evidence: { count: names.length, names: names.slice(0, 100) },
   };
 }

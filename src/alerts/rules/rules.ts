@@ -1,33 +1,32 @@
-// Which alerts are wanted, as users write it: for the whole database, and for single schedules, whose
-// members stand in place of the general ones. Checked whole: every wrong member is named with a right
-// example. Pure.
+// Reads alert rules: for the whole database, and for single schedules, whose members replace the general ones. Reports
+// every problem with an example. Pure.
 
-import { type Duration, readDuration, writeDuration } from "../../shared/duration-text.js";
+import { type Duration, readDuration, writeDuration } from "../../shared/duration.js";
 import { ConfigurationError, type Problem } from "../../shared/errors.js";
 import { refuseUnknownMembers } from "../../shared/suggest.js";
 
 /** Alerts that a schedule may have rules of its own for. */
 export type ScheduleAlertOptions = {
-  /** A running run whose holder was silent for so long. @default "10m" */
+  /** A running run whose holder was silent for this long. @default "10m" */
   readonly stale?: Duration | false | undefined;
   /**
    * More than this part of the runs that ended within that time failed, of at least five. A schedule with a rule of its
    * own, or with `false`, takes its runs out of the rate of its job. @default { above: 0.2, over: "24h", atLeast: 5 }
    */
   readonly failureRate?: FailureRateOptions | false | undefined;
-  /** More than so many runs at the same time. @default off */
+  /** More than this many runs at the same time. @default off */
   readonly running?: { readonly above: number } | false | undefined;
   /** A running run that takes longer, as a whole or for each of its items. @default off */
   readonly slow?: SlowOptions | false | undefined;
-  /** A tick that nobody recorded so long after its time: the dead-man's switch. @default "5m" */
+  /** A tick that no instance recorded within this time: the dead-man's switch. @default "5m" */
   readonly silent?: Duration | false | undefined;
-  /** A schedule that stood still although instances looked at schedules. @default true */
+  /** A schedule that was stuck although instances polled. @default true */
   readonly stuck?: boolean | undefined;
   /** A schedule that cannot be evaluated. @default true */
   readonly broken?: boolean | undefined;
-  /** So many runs of a schedule failed in a row. @default off */
+  /** This many runs of a schedule failed in a row. @default off */
   readonly consecutiveFailures?: number | ConsecutiveFailuresOptions | false | undefined;
-  /** So many ticks in a row were skipped, as a run of an earlier tick is live or waits for a worker. @default 3 */
+  /** This many ticks in a row were skipped, as a run of an earlier tick is live or waits for a worker. @default 3 */
   readonly skipped?: number | false | undefined;
 };
 
@@ -36,7 +35,7 @@ export type FailureRateOptions = {
   readonly above?: number | undefined;
   /** @default "24h" */
   readonly over?: Duration | undefined;
-  /** Fewer ended runs than this say nothing. @default 5 */
+  /** With fewer ended runs there is no alert. @default 5 */
   readonly atLeast?: number | undefined;
 };
 
@@ -48,12 +47,12 @@ export type SlowOptions = {
 export type ConsecutiveFailuresOptions = {
   /** @default pauseAfter, else 3 */
   readonly after?: number | undefined;
-  /** The schedule is paused after so many, with a note. @default never */
+  /** The schedule is paused after this many, with a note. @default never */
   readonly pauseAfter?: number | undefined;
 };
 
 export type AlertRuleOptions = ScheduleAlertOptions & {
-  /** A job with runs that wait while no instance that executes it was seen for so long. @default "5m" */
+  /** A job with waiting runs, while no instance that executes it was seen for this long. @default "5m" */
   readonly noWorker?: Duration | false | undefined;
   /** An instance whose clock differs from the database's by more. @default "5s" */
   readonly clockSkew?: Duration | false | undefined;
@@ -61,7 +60,7 @@ export type AlertRuleOptions = ScheduleAlertOptions & {
   readonly slowClaims?: Duration | false | undefined;
 };
 
-/** Checked; null: off. As it is stored with a schedule, where what is left out is as everywhere. */
+/** Checked rules; null: off. A schedule stores only the members that it sets. */
 export type ScheduleAlertRules = {
   readonly stale: number | null;
   readonly failureRate: {
@@ -122,7 +121,7 @@ export const RULE_MEMBERS: readonly string[] = Object.keys(DEFAULT_RULES);
 
 const DAY_MS = 86_400_000;
 const COUNT_MAX = 1_000_000;
-/** So many ticks of a schedule are looked back at. */
+/** The longest streak that a rule may count. */
 export const STREAK_MAX = 100;
 
 type Read = (value: unknown, field: string, problems: Problem[]) => unknown;
@@ -152,7 +151,7 @@ export function readAlertRules(
   return { ...DEFAULT_RULES, ...given(options, RULE_MEMBERS, field, problems) };
 }
 
-/** The rules of one schedule, those that it has of its own; `false` turns every one off. */
+/** The rules that one schedule sets itself; `false` turns all off. */
 export function readScheduleAlerts(value: unknown, field: string): Partial<ScheduleAlertRules> {
   if (value === false) return Object.fromEntries(SCHEDULE_KINDS.map((kind) => [kind, null]));
   const problems: Problem[] = [];
@@ -183,7 +182,7 @@ function given(
   return rules;
 }
 
-/** The rules of a schedule in the words of the options. */
+/** Converts the rules of a schedule back to options. */
 export function writeScheduleAlerts(rules: Partial<ScheduleAlertRules>): ScheduleAlertOptions {
   const entries = SCHEDULE_KINDS.filter((kind) => rules[kind] !== undefined).map((kind) => [
     kind,

@@ -1,12 +1,13 @@
 // `holdfast alerts`: the group of commands for alerts.
 
 import type { Command } from "commander";
-import type { AlertListOptions } from "../../alerts/alerts.js";
-import { ALERT_KINDS, type AlertKind } from "../../alerts/rules/alert.js";
+import type { Alert } from "../../alerts/alert-view.js";
+import type { AlertListOptions, AlertPage, AlertTested } from "../../alerts/alerts.js";
+import { ALERT_KINDS, type AlertKind, subjectText } from "../../alerts/rules/alert.js";
 import { AlertNotFoundError } from "../../shared/errors.js";
 import { act, type Call, newCommand, withConfigOption } from "../command.js";
 import { underFlagNames } from "../flags/errors.js";
-import { oneOf, readAlertId, readDurationFlag, wholeNumber } from "../flags/usage.js";
+import { oneOf, readAlertId, readCursor, readDurationFlag, wholeNumber } from "../flags/read.js";
 import {
   type ActorFlags,
   actorName,
@@ -14,9 +15,9 @@ import {
   withByOption,
   withInstance,
 } from "../instance.js";
-import { alertListPage, alertPage, alertTestPage } from "../output/alerts.js";
+import { factLines, newTable, shortTime } from "../output/format.js";
 import { filterOf, runReadCommand, type WatchFlags, withWatchOption } from "../read-command.js";
-import { EXIT, plain } from "../shell.js";
+import { type Colours, cut, EXIT, plain } from "../shell.js";
 
 const COMMANDS = [
   alertsListCommand,
@@ -30,14 +31,14 @@ const COMMANDS = [
 export function alertsCommand(call: Call): Command {
   const command = newCommand({
     name: "alerts",
-    summary: "Look at alerts, mute or acknowledge one, and try where they go.",
+    summary: "List alerts, mute or acknowledge one, and test their destinations.",
     examples: ["alerts list"],
   });
   for (const add of COMMANDS) command.addCommand(add(call));
   return command;
 }
 
-// `holdfast alerts list`: what is wrong now, or what was.
+// `holdfast alerts list`: open alerts, or past ones.
 
 type ListFlags = CommonFlags & WatchFlags & AlertListOptions & { readonly kind?: AlertKind };
 
@@ -47,14 +48,18 @@ const FILTERS = ["state", "kind", "subject", "limit", "cursor"] as const;
 function alertsListCommand(call: Call): Command {
   const command = newCommand({
     name: "list",
-    summary: "List alerts, the newest first: the open ones, unless told otherwise.",
+    summary: "List alerts, newest first; only open ones by default.",
     examples: ["alerts list", "alerts list --state all --kind silent", "alerts list --watch 5s"],
   })
     .option("--state <state>", "open (default), resolved or all", oneOf(STATES))
     .option("--kind <kind>", ALERT_KINDS.join(", "), oneOf(ALERT_KINDS))
     .option("--subject <name>", "about the job, schedule or instance of this name")
-    .option("--limit <count>", "at most so many (default: 50)", wholeNumber({ min: 1, max: 1_000 }))
-    .option("--cursor <id>", "go on where an earlier list ended", readAlertId);
+    .option(
+      "--limit <count>",
+      "at most this many (default: 50)",
+      wholeNumber({ min: 1, max: 1_000 }),
+    )
+    .option("--cursor <id>", "continue where an earlier list ended", readCursor);
   return act<ListFlags>(withConfigOption(withWatchOption(command)), call, async (flags) => {
     const { shell } = call;
     const filter: AlertListOptions = filterOf(flags, FILTERS);
@@ -65,14 +70,14 @@ function alertsListCommand(call: Call): Command {
   });
 }
 
-// `holdfast alerts show`: everything about one alert, with what was delivered to whom.
+// `holdfast alerts show`: one alert with its deliveries.
 
 type ShowFlags = CommonFlags & WatchFlags;
 
 function alertsShowCommand(call: Call): Command {
   const command = newCommand({
     name: "show",
-    summary: "Show one alert, with what was delivered to whom.",
+    summary: "Show one alert with its deliveries.",
     examples: ["alerts show 0199c1f2-5a3e-7c41-9d0b-2f6c1c8e7a55"],
   }).argument("<alert>", "id of the alert", readAlertId);
   return act<ShowFlags>(
@@ -89,14 +94,14 @@ function alertsShowCommand(call: Call): Command {
   );
 }
 
-// `holdfast alerts acknowledge`: somebody has seen it.
+// `holdfast alerts acknowledge`: marks an alert as seen.
 
 type AcknowledgeFlags = CommonFlags & ActorFlags;
 
 function alertsAcknowledgeCommand(call: Call): Command {
   const command = newCommand({
     name: "acknowledge",
-    summary: "Note who has seen an alert; it ends when its condition does.",
+    summary: "Record who has seen an alert; it ends when its condition does.",
     examples: ["alerts acknowledge 0199c1f2-5a3e-7c41-9d0b-2f6c1c8e7a55 --by anna"],
   }).argument("<alert>", "id of the alert", readAlertId);
   return act<AcknowledgeFlags>(
@@ -109,7 +114,7 @@ function alertsAcknowledgeCommand(call: Call): Command {
         const { acknowledgedAt, acknowledgedBy } = alert;
         await shell.say(
           acknowledgedAt === null
-            ? "It is resolved already."
+            ? "The alert is already resolved."
             : `Acknowledged by ${plain(acknowledgedBy ?? "somebody")}.`,
         );
         await shell.printJson(alert);
@@ -119,18 +124,22 @@ function alertsAcknowledgeCommand(call: Call): Command {
   );
 }
 
-// `holdfast alerts mute`: nothing is delivered about it for a while.
+// `holdfast alerts mute`: delivers nothing about its condition for a while.
 
 type MuteFlags = CommonFlags & { readonly for: number };
 
 function alertsMuteCommand(call: Call): Command {
   const command = newCommand({
     name: "mute",
-    summary: "Deliver nothing about its kind and subject for a while; then, if it still holds.",
+    summary: "Mute deliveries about its kind and subject for a while.",
     examples: ["alerts mute 0199c1f2-5a3e-7c41-9d0b-2f6c1c8e7a55 --for 2h"],
   })
     .argument("<alert>", "id of the alert", readAlertId)
-    .requiredOption("--for <duration>", "how long, for example 2h; 0s ends it", readDurationFlag);
+    .requiredOption(
+      "--for <duration>",
+      "how long, for example 2h; 0s ends the mute",
+      readDurationFlag,
+    );
   return act<MuteFlags>(withConfigOption(command), call, async (flags, id = "") => {
     const { shell } = call;
     return withInstance({ flags, purpose: "existing", shell }, async (holdfast) => {
@@ -149,7 +158,7 @@ type ResolveFlags = CommonFlags & ActorFlags;
 function alertsResolveCommand(call: Call): Command {
   const command = newCommand({
     name: "resolve",
-    summary: "End an alert by hand; if its condition still holds, the next look opens another.",
+    summary: "End an alert by hand; if its condition still holds, the next check opens a new one.",
     examples: ["alerts resolve 0199c1f2-5a3e-7c41-9d0b-2f6c1c8e7a55 --by anna"],
   }).argument("<alert>", "id of the alert", readAlertId);
   return act<ResolveFlags>(
@@ -167,7 +176,7 @@ function alertsResolveCommand(call: Call): Command {
   );
 }
 
-// `holdfast alerts test`: shows whether alerts arrive, before one has to.
+// `holdfast alerts test`: sends a test alert, to show that alerts arrive.
 
 type TestFlags = CommonFlags & { readonly destination?: string };
 
@@ -191,4 +200,77 @@ function alertsTestCommand(call: Call): Command {
       },
     );
   });
+}
+
+const MESSAGE_LENGTH_MAX = 60;
+
+function alertListPage({ alerts, nextCursor }: AlertPage, colours: Colours): string {
+  if (alerts.length === 0) return "No alerts.";
+  const table = newTable(["id", "state", "kind", "about", "since", "message"], colours);
+  for (const alert of alerts) {
+    table.push([
+      alert.id,
+      stateText(alert, colours),
+      alert.kind,
+      plain(subjectText(alert.subject)),
+      shortTime(alert.firstAt),
+      cut(plain(alert.message), MESSAGE_LENGTH_MAX),
+    ]);
+  }
+  const more = nextCursor === null ? "" : `\nMore: add --cursor ${nextCursor}`;
+  return `${table.toString().replace(/(?<! ) +$/gm, "")}${more}`;
+}
+
+function alertPage(alert: Alert, colours: Colours): string {
+  const { resolvedAt, resolvedBy, mutedUntil, acknowledgedAt, acknowledgedBy } = alert;
+  const facts = factLines(
+    [
+      ["alert", alert.id],
+      ["state", stateText(alert, colours)],
+      ["kind", alert.kind],
+      ["about", plain(subjectText(alert.subject))],
+      ["message", plain(alert.message)],
+      ["since", shortTime(alert.firstAt)],
+      ["last seen", shortTime(alert.lastAt)],
+      ["resolved", when(resolvedAt, resolvedBy)],
+      ["acknowledged", when(acknowledgedAt, acknowledgedBy)],
+      ["muted until", when(mutedUntil, null)],
+    ],
+    colours,
+  );
+  const { deliveries } = alert;
+  if (deliveries.length === 0)
+    return [...facts, "", "No deliveries; the alert was only logged."].join("\n");
+  const table = newTable(["to", "event", "state", "tries", "last", "error"], colours);
+  for (const { destination, event, state, attempts, at, error } of deliveries)
+    table.push([
+      plain(destination),
+      event,
+      state === "failed" ? colours.red(state) : state,
+      String(attempts),
+      shortTime(at),
+      plain(error ?? ""),
+    ]);
+  return [...facts, "", table.toString().replace(/(?<! ) +$/gm, "")].join("\n");
+}
+
+function alertTestPage({ deliveries }: AlertTested, colours: Colours): string {
+  return deliveries
+    .map(({ destination, ok, error }) =>
+      ok
+        ? `${plain(destination)}: ${colours.green("sent")}`
+        : `${plain(destination)}: ${colours.red("failed")}, ${plain(error ?? "unknown")}`,
+    )
+    .join("\n");
+}
+
+function stateText({ resolvedAt, severity, acknowledgedAt }: Alert, colours: Colours): string {
+  if (resolvedAt !== null) return colours.green("resolved");
+  const word = severity === "critical" ? colours.red(severity) : colours.yellow(severity);
+  return acknowledgedAt === null ? word : `${word}, seen`;
+}
+
+function when(at: Date | null, by: string | null): string | null {
+  if (at === null) return null;
+  return by === null ? shortTime(at) : `${shortTime(at)} by ${plain(by)}`;
 }

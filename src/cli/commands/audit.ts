@@ -4,23 +4,22 @@ import type { Command } from "commander";
 import type { AuditListOptions, AuditRecord } from "../../operations/audit.js";
 import { AUDIT_NOUNS } from "../../operations/rules/audit.js";
 import { act, type Call, listedByName, newCommand, withConfigOption } from "../command.js";
-import { oneOf, wholeNumber } from "../flags/usage.js";
+import { oneOf, wholeNumber } from "../flags/read.js";
 import type { CommonFlags } from "../instance.js";
-import { newTable } from "../output/runs.js";
-import { shortTime } from "../output/times.js";
+import { newTable, shortTime } from "../output/format.js";
 import { filterOf, runReadCommand, type WatchFlags, withWatchOption } from "../read-command.js";
 import { type Colours, cut, plain } from "../shell.js";
 
 export function auditCommand(call: Call): Command {
   const command = newCommand({
     name: "audit",
-    summary: "Who changed what, from where, when and why.",
+    summary: "Show who changed what, from where, when and why.",
     examples: ["audit", "audit --since 24h"],
   });
   return listedByName(command, auditListCommand(call));
 }
 
-// `holdfast audit list`: the changes that somebody asked for, newest first.
+// `holdfast audit list`: changes by people and programs, newest first.
 
 type Flags = CommonFlags & WatchFlags & AuditListOptions;
 
@@ -30,15 +29,19 @@ const CHANGE_LENGTH_MAX = 60;
 function auditListCommand(call: Call): Command {
   const command = newCommand({
     name: "list",
-    summary: "List changes that somebody asked for, newest first.",
+    summary: "List changes that people and programs made, newest first.",
     examples: ["audit list --since 24h --noun schedule", "audit list --who ada@laptop --json"],
   })
-    .option("--since <when>", "from then on: 24h, or an instant")
+    .option("--since <when>", "since then: 24h, or an instant")
     .option("--noun <noun>", AUDIT_NOUNS.join(", "), oneOf(AUDIT_NOUNS))
     .option("--name <name>", "of this schedule, run, queue, lock, calendar or instance")
-    .option("--who <name>", "by this one, as the list shows it")
-    .option("--limit <count>", "at most so many (default: 50)", wholeNumber({ min: 1, max: 1_000 }))
-    .option("--cursor <cursor>", "go on where an earlier list ended");
+    .option("--who <name>", "by this actor, as the list shows it")
+    .option(
+      "--limit <count>",
+      "at most this many (default: 50)",
+      wholeNumber({ min: 1, max: 1_000 }),
+    )
+    .option("--cursor <cursor>", "continue where an earlier list ended");
   return act<Flags>(withConfigOption(withWatchOption(command)), call, async (flags) => {
     const { shell } = call;
     const filter: AuditListOptions = filterOf(flags, FILTERS);
@@ -54,14 +57,14 @@ function listPage(entries: readonly AuditRecord[], colours: Colours): string {
   if (entries.length === 0) return "No changes.";
   const table = newTable(["at", "who", "via", "what", "name", "change"], colours);
   for (const { at, who, via, address, verb, noun, name, note, change } of entries) {
-    const words = [change, note === null ? null : `(${note})`].filter((each) => each !== null);
+    const texts = [change, note === null ? null : `(${note})`].filter((each) => each !== null);
     table.push([
       shortTime(at),
       plain(who),
       address === null ? via : `${via} ${plain(address)}`,
       `${verb} ${noun}`,
       plain(name ?? ""),
-      cut(plain(words.join(" ")), CHANGE_LENGTH_MAX),
+      cut(plain(texts.join(" ")), CHANGE_LENGTH_MAX),
     ]);
   }
   return table.toString().replace(/(?<! ) +$/gm, "");

@@ -1,11 +1,14 @@
 // `holdfast calendars`: the group of commands for named sets of times at which schedules do not tick.
 
-import type { Command } from "commander";
-import { windowText } from "../../schedules/calendars/windows.js";
+import { readFileSync } from "node:fs";
+import { type Command, InvalidArgumentError } from "commander";
+import type { CalendarOptions } from "../../schedules/calendars/calendar.js";
+import { WEEKDAYS, windowText } from "../../schedules/calendars/windows.js";
 import type { Calendar } from "../../schedules/calendars.js";
+import { textProp } from "../../shared/failure.js";
 import { quoteShort } from "../../shared/suggest.js";
 import { act, type Call, newCommand, withConfigOption } from "../command.js";
-import { type CalendarFlags, calendarOptions, withCalendarOptions } from "../flags/calendars.js";
+import { UsageError } from "../failure.js";
 import { underFlagNames } from "../flags/errors.js";
 import { readName, requireCalendar } from "../flags/read.js";
 import {
@@ -15,8 +18,7 @@ import {
   withByOption,
   withInstance,
 } from "../instance.js";
-import { type Fact, factLines, newTable } from "../output/runs.js";
-import { shortTime } from "../output/times.js";
+import { type Fact, factLines, newTable, shortTime } from "../output/format.js";
 import { runReadCommand, type WatchFlags, withWatchOption } from "../read-command.js";
 import { type Colours, cut, EXIT, plain } from "../shell.js";
 
@@ -30,7 +32,7 @@ const COMMANDS = [
 export function calendarsCommand(call: Call): Command {
   const command = newCommand({
     name: "calendars",
-    summary: "Look at calendars and change them: times at which schedules do not tick.",
+    summary: "Show and change calendars: times at which schedules do not tick.",
     examples: ["calendars set business-days --days mon-fri --dates 12-25,01-01"],
   });
   for (const add of COMMANDS) command.addCommand(add(call));
@@ -105,7 +107,7 @@ function calendarPage(calendar: Calendar, colours: Colours): string {
   const facts: Fact[] = [
     ["calendar", plain(calendar.name)],
     ["rule", plain(calendar.description)],
-    ["timezone", rules.timezone ?? "that of each schedule"],
+    ["timezone", rules.timezone ?? "each schedule's own"],
     ["days", rules.days && `only ${rules.days.join(", ")}`],
     ["dates", list(rules.dates)],
     ["windows", list(rules.windows.map(windowText))],
@@ -123,14 +125,14 @@ function eventsText(summaries: readonly string[]): string | null {
   return restCount > 0 ? `${shown} and ${restCount} more` : shown;
 }
 
-// `holdfast calendars set`: makes a calendar, or puts other rules in its place.
+// `holdfast calendars set`: creates a calendar, or replaces its rules.
 
 type Flags = CommonFlags & CalendarFlags & ActorFlags;
 
 function calendarsSetCommand(call: Call): Command {
   const command = newCommand({
     name: "set",
-    summary: "Make a calendar, or put other rules in its place; schedules follow at once.",
+    summary: "Create a calendar or replace its rules; schedules follow at once.",
     examples: [
       "calendars set business-days --days mon-fri --dates 2026-12-24..2026-12-26,01-01",
       "calendars set quiet --window 22:00..06:00 --window 'sat 12:00..24:00' --tz Europe/Paris",
@@ -172,4 +174,86 @@ function calendarsDeleteCommand(call: Call): Command {
       return EXIT.done;
     });
   });
+}
+
+type Window = NonNullable<CalendarOptions["windows"]>[number];
+
+type CalendarFlags = {
+  readonly days?: readonly string[];
+  readonly dates?: readonly string[];
+  readonly window?: readonly Window[];
+  readonly ics?: string;
+  readonly timezone?: string;
+};
+
+function withCalendarOptions(command: Command): Command {
+  return command
+    .option("--days <days>", "only these weekdays count, for example mon-fri,sun", readDays)
+    .option("--dates <dates>", "excluded: 2026-12-25,12-24..12-26,05-01; repeatable", readDates)
+    .option(
+      "--window <from..to>",
+      "excluded: 22:00..06:00, 'mon-fri 09:00..17:00' or two times; repeatable",
+      readWindow,
+    )
+    .option("--ics <file>", "excluded: the events of this .ics file")
+    .option("--tz, --timezone <zone>", "IANA name (default: the zone of each schedule)");
+}
+
+/** "mon-fri,sun" as a list; the library refuses any other word. */
+export function readDays(text: string): readonly string[] {
+  return text.split(",").flatMap((part) => {
+    const [first = "", last, ...more] = part.trim().toLowerCase().split("-");
+    const start = WEEKDAYS.indexOf(first);
+    const end = WEEKDAYS.indexOf(last ?? first);
+    if (start < 0 || end < 0 || more.length > 0) return [part.trim()];
+    // The range passes the end of the week, as in fri-mon.
+    const count = ((end - start + WEEKDAYS.length) % WEEKDAYS.length) + 1;
+    return [...WEEKDAYS, ...WEEKDAYS].slice(start, start + count);
+  });
+}
+
+function readDates(text: string, before: readonly string[] = []): readonly string[] {
+  return [...before, ...text.split(",").map((each) => each.trim())];
+}
+
+/** "22:00..06:00", with weekdays before it where only those begin one. */
+export function readWindow(text: string, before: readonly Window[] = []): readonly Window[] {
+  const words = text.trim().split(/ +/);
+  const span = words.pop() ?? "";
+  const [days, ...more] = words;
+  const middle = span.indexOf("..", 1);
+  const from = span.slice(0, middle);
+  const to = span.slice(middle + "..".length);
+  if (middle < 0 || to === "" || more.length > 0 || /\s/.test(words.join("") + span)) {
+    throw new InvalidArgumentError(
+      "It must be from..to, for example 22:00..06:00, 'mon-fri 09:00..17:00' or " +
+        "2026-12-20T18:00..2027-01-02T06:00.",
+    );
+  }
+  return [...before, { from, to, ...(days === undefined ? {} : { days: readDays(days) }) }];
+}
+
+function calendarOptions(flags: CalendarFlags): CalendarOptions {
+  const { days, dates, window, ics, timezone } = flags;
+  if ([days, dates, window, ics].every((each) => each === undefined)) {
+    throw new UsageError(
+      "Name what it excludes: --days mon-fri, --dates 12-25, --window 22:00..06:00 or --ics FILE.",
+    );
+  }
+  return {
+    ...(days === undefined ? {} : { days }),
+    ...(dates === undefined ? {} : { dates }),
+    ...(window === undefined ? {} : { windows: window }),
+    ...(ics === undefined ? {} : { ics: readIcsFile(ics) }),
+    ...(timezone === undefined ? {} : { timezone }),
+  };
+}
+
+function readIcsFile(file: string): string {
+  try {
+    return readFileSync(file, "utf8");
+  } catch (error) {
+    const why = textProp(error, "code") === "ENOENT" ? "The file does not exist" : String(error);
+    throw new UsageError(`--ics: ${file} could not be read. ${why}.`);
+  }
 }

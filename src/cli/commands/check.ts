@@ -1,13 +1,15 @@
-// Commands for the consistency of the tables: `check` finds broken promises, `repair` mends them, `recover` prepares a restored
+// Commands for the consistency of the tables: `check` finds broken promises, `repair` repairs them, `recover` prepares a restored
 // backup for work.
 
 import type { Command } from "commander";
+import type { CheckReport, CheckResult, RepairReport, RepairStep } from "../../operations/check.js";
+import type { RecoverReport } from "../../operations/recover.js";
 import { act, type Call, newCommand, withConfigOption } from "../command.js";
 import { ImpossibleError } from "../failure.js";
-import { readDurationFlag } from "../flags/usage.js";
+import { readDurationFlag } from "../flags/read.js";
 import { type CommonFlags, withInstance } from "../instance.js";
-import { checkPage, recoverPage, repairPage } from "../output/check.js";
-import { EXIT } from "../shell.js";
+import { factLines, newTable, shortTime } from "../output/format.js";
+import { type Colours, cut, EXIT, plain } from "../shell.js";
 import { underPause } from "./pause.js";
 
 // `holdfast check`
@@ -18,12 +20,12 @@ export function checkCommand(call: Call): Command {
   const command = newCommand({
     name: "check",
     summary:
-      "Look for broken promises in the tables, in one snapshot: exit code 1 if there are, 3 if the time did not suffice.",
+      "Check the tables for broken promises, in one snapshot: exit code 1 if there are any, 3 if the time did not suffice.",
     examples: ["check", "check --json --timeout 5m", "check --sql > check.sql"],
   })
     .option(
       "--timeout <duration>",
-      "what has no answer by then is unfinished (default: 1m)",
+      "checks that take longer are unfinished (default: 1m)",
       readDurationFlag,
     )
     .option("--sql", "print the checks as one script for psql or sqlite3 instead");
@@ -58,9 +60,9 @@ export function repairCommand(call: Call): Command {
   const command = newCommand({
     name: "repair",
     summary:
-      "Mend what check finds: prints its plan, and acts with --apply. Exit code 1 while anything is broken.",
+      "Repair what check finds: prints a plan, and applies it with --apply. Exit code 1 while anything is broken.",
     examples: ["repair", "repair --apply"],
-  }).option("--apply", "do it");
+  }).option("--apply", "apply the plan");
   return act<RepairFlags>(withConfigOption(command), call, async (flags) => {
     const { shell } = call;
     return withInstance(
@@ -87,10 +89,10 @@ export function recoverCommand(call: Call): Command {
   const command = newCommand({
     name: "recover",
     summary:
-      "After a restored backup: raise all fences, free what holders that are gone had, and list what would fire and run.",
+      "Prepare a restored backup: raise all fences, free the leases and locks of dead holders, and list what would fire and run.",
     examples: ["recover", "recover --yes"],
   })
-    .option("--yes", "do it; without it, it is only told")
+    .option("--yes", "apply it; without this flag nothing changes")
     .option("--apply", "the same as --yes")
     .option("--force", "also while instances are on this database");
   return act<RecoverFlags>(withConfigOption(command), call, async (flags) => {
@@ -112,4 +114,148 @@ export function recoverCommand(call: Call): Command {
       return EXIT.done;
     });
   });
+}
+
+const EVIDENCE_LENGTH_MAX = 160;
+
+function checkPage({ checks }: CheckReport, colours: Colours): string {
+  const bad = checks.filter(({ ok }) => !ok);
+  const lines = bad.flatMap((check) => [
+    headline(check, colours),
+    ...evidenceLines(check, colours),
+  ]);
+  const passed = checks.length - bad.length;
+  if (bad.length === 0) return colours.green(`All ${passed} checks passed.`);
+  return [...lines, "", `${passed} of ${checks.length} checks passed.`].join("\n");
+}
+
+function headline(check: CheckResult, colours: Colours): string {
+  const { name, promise, violations, unfinished, error } = check;
+  const what = `${plain(name)}${promise === null ? "" : ` (${promise})`}`;
+  if (unfinished) return `${colours.yellow("not finished in time")}  ${what}`;
+  if (error !== null) return `${colours.yellow("could not run")}  ${what}: ${plain(error)}`;
+  return `${colours.red(`${violations} broken`)}  ${what}`;
+}
+
+function evidenceLines({ evidence, violations }: CheckResult, colours: Colours): string[] {
+  const rows = evidence.map((row) => {
+    const { what, ...rest } = row;
+    const details = Object.entries(rest).map(([name, value]) => `${name} ${textOf(value)}`);
+    const parts = what === undefined ? details : [textOf(what), ...details];
+    return `  ${colours.dim(cut(plain(parts.join(", ")), EVIDENCE_LENGTH_MAX))}`;
+  });
+  const more = violations - evidence.length;
+  return more > 0 ? [...rows, `  ${colours.dim(`… and ${more} more`)}`] : rows;
+}
+
+function textOf(value: unknown): string {
+  return typeof value === "string" ? value : (JSON.stringify(value) ?? "");
+}
+
+// Repairs, recoveries and health as pages of text for people.
+
+const LISTED_MAX = 20;
+const WHAT_LENGTH_MAX = 100;
+
+function repairPage(report: RepairReport, colours: Colours): string {
+  const { steps, applied, ok } = report;
+  if (steps.length === 0) return colours.green("Nothing is broken.");
+  const lines = steps.flatMap((step) => [...stepLines(step, colours), ""]);
+  if (!applied) {
+    const isRepairable = steps.some(({ action }) => action !== null);
+    return [
+      ...lines,
+      isRepairable
+        ? "Nothing was changed. To apply this, add --apply."
+        : "No rule can repair this.",
+    ].join("\n");
+  }
+  const end = ok
+    ? colours.green("All checks pass now.")
+    : colours.red(`Still broken: ${report.broken.map(plain).join("; ")}`);
+  return [...lines, end].join("\n");
+}
+
+function stepLines(step: RepairStep, colours: Colours): string[] {
+  const { check, violations, evidence, action, advice, changed } = step;
+  const what = evidence.flatMap((row) => (row.what === undefined ? [] : [String(row.what)]));
+  const lines = [`${colours.red(`${violations} broken`)}  ${plain(check)}`];
+  if (what.length > 0) lines.push(`  ${colours.dim(cut(plain(what.join(", ")), WHAT_LENGTH_MAX))}`);
+  if (action !== null) {
+    const done = changed === null ? "would be repaired" : `repaired (${changed} rows)`;
+    lines.push(`  ${colours.green(done)}: ${action}`);
+  }
+  if (advice !== null) lines.push(`  ${colours.yellow("by hand")}: ${plain(advice)}`);
+  return lines;
+}
+
+function recoverPage(report: RecoverReport, colours: Colours): string {
+  const { applied, schedules, jobs, liveInstances } = report;
+  const lines = factLines(
+    [
+      ["leases", `${report.leases} of dead holders, with ${report.runs} runs`],
+      ["locks", `${report.locks} of dead holders`],
+      [
+        "alerts",
+        report.deliveries === 0
+          ? null
+          : `${report.deliveries} pending deliveries will be sent, some perhaps twice`,
+      ],
+      [
+        "keys",
+        report.keys === 0
+          ? null
+          : `${report.keys} as in the backup: revoke again those that were revoked since (holdfast keys list)`,
+      ],
+      ["fences", `raised by ${report.fencesRaisedBy.toLocaleString("en")}`],
+      [
+        "instances",
+        liveInstances === 0
+          ? null
+          : colours.red(`${liveInstances} were seen recently: stop them first`),
+      ],
+    ],
+    colours,
+  );
+  lines.push("", ...fireLines(schedules, report.isCut, colours));
+  lines.push("", ...waitLines(jobs, colours), "");
+  lines.push(
+    applied
+      ? colours.green("Done. Start the instances if the lists above are right.")
+      : "Nothing was changed. To apply this, add --yes.",
+  );
+  return lines.join("\n");
+}
+
+function fireLines(
+  schedules: RecoverReport["schedules"],
+  isCut: boolean,
+  colours: Colours,
+): string[] {
+  if (schedules.length === 0) return ["No tick is due: the first poll fires nothing."];
+  const table = newTable(["schedule", "job", "due since", "fires", "recorded", "note"], colours);
+  for (const each of schedules.slice(0, LISTED_MAX))
+    table.push([
+      plain(each.schedule),
+      plain(each.job),
+      each.nextAt === null ? "" : shortTime(each.nextAt),
+      String(each.fires.length),
+      String(each.recorded),
+      plain(each.error ?? ""),
+    ]);
+  const more = schedules.length - LISTED_MAX;
+  const rest =
+    more > 0 || isCut ? [`… and ${Math.max(more, 0)}${isCut ? " or more" : ""} others`] : [];
+  return ["The first poll of a scheduler will fire and record:", table.toString(), ...rest];
+}
+
+function waitLines(jobs: RecoverReport["jobs"], colours: Colours): string[] {
+  if (jobs.length === 0) return ["No run is pending: workers start nothing."];
+  const table = newTable(["job", "ready", "waiting", "held"], colours);
+  for (const { job, ready, waiting, held } of jobs)
+    table.push([plain(job), String(ready), String(waiting), String(held)]);
+  return [
+    "Workers will execute ready runs, then waiting ones, then those that were held:",
+    table.toString(),
+  ];
 }

@@ -1,17 +1,17 @@
-// `holdfast enqueue`: stores one run, and waits for its end where asked.
+// `holdfast enqueue`: stores one run, and with --wait waits for its end.
 
 import type { Command } from "commander";
 import type { EnqueueOptions } from "../../runs/enqueue.js";
 import { requireKey, requireName, requirePriority, requireTags } from "../../shared/names.js";
 import { act, type Call, newCommand, withConfigOption } from "../command.js";
-import { readInput } from "../flags/read.js";
+import { UsageError } from "../failure.js";
 import {
   readDurationFlag,
+  readInput,
   readInstantFlag,
   refusing,
-  UsageError,
   wholeNumber,
-} from "../flags/usage.js";
+} from "../flags/read.js";
 import { type CommonFlags, withInstance } from "../instance.js";
 import { waitForRun } from "../output/runs.js";
 import { EXIT } from "../shell.js";
@@ -39,7 +39,7 @@ export function enqueueCommand(call: Call): Command {
   })
     .argument("<job>", "name of the job", (name) => refusing(() => requireName(name, "job")))
     .argument("<json>", "its input as JSON, or - to read it from standard input")
-    .option("--key <key>", "the same key and input is the same run", (text) =>
+    .option("--key <key>", "the same key with the same input is the same run", (text) =>
       refusing(() => requireKey(text, "--key")),
     )
     .option(
@@ -48,10 +48,10 @@ export function enqueueCommand(call: Call): Command {
       readInstantFlag,
     )
     .option("--delay <duration>", "not before this much time has passed", readDurationFlag)
-    .option("--priority <number>", "-100 … 100, larger is more urgent", (text) =>
+    .option("--priority <number>", "-100 … 100; larger is more urgent", (text) =>
       refusing(() => requirePriority(wholeNumber({ min: -100, max: 100 })(text), "--priority")),
     )
-    .option("--queue <name>", "another queue than the job's own", (text) =>
+    .option("--queue <name>", "a queue other than the job's own", (text) =>
       refusing(() => requireName(text, "--queue")),
     )
     .option("--tag <tag>", "may be given several times", (text, before: readonly string[] = []) =>
@@ -66,9 +66,9 @@ export function enqueueCommand(call: Call): Command {
     return withInstance({ flags, purpose: "add", shell }, async (holdfast) => {
       const enqueued = await holdfast.enqueue(job, input, enqueueOptions(flags));
       const { id, deduplicated } = enqueued;
-      await shell.say(deduplicated ? `Run ${id} stands for this key.` : `Run ${id} stored.`);
+      await shell.say(deduplicated ? `Run ${id} already has this key.` : `Run ${id} stored.`);
       if (flags.wait)
-        return waitForRun({ holdfast, id, answer: enqueued, timeout: flags.timeout, shell });
+        return waitForRun({ holdfast, id, document: enqueued, timeout: flags.timeout, shell });
       await shell.printJson(enqueued);
       return EXIT.done;
     });
@@ -77,7 +77,7 @@ export function enqueueCommand(call: Call): Command {
 
 function refuseContradictions({ at, delay, wait, timeout }: Flags): void {
   if (at !== undefined && delay !== undefined) {
-    throw new UsageError("--at and --delay exclude each other; give one of them.");
+    throw new UsageError("--at and --delay exclude each other; give only one.");
   }
   if (timeout !== undefined && !wait) {
     throw new UsageError("--timeout limits --wait; give both, or use --delay to run later.");

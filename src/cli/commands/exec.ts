@@ -1,16 +1,15 @@
-// `holdfast exec`: wraps a line of a crontab. The program's output passes through and its exit code is the
-// answer; lease, output, exit code and duration are kept as a run.
+// `holdfast exec`: wraps a line of a crontab. It passes the program's output through and exits with its code; a run stores lease,
+// output, exit code and duration.
 
 import { type Command, Option } from "commander";
 import { textProp } from "../../shared/failure.js";
 import type { Logger } from "../../telemetry/log.js";
 import { act, type Call, newCommand, withConfigOption } from "../command.js";
-import { type ExecAnswer, type ExecParams, execAnyway, execAsRun } from "../exec/exec.js";
-import { describeExit } from "../failure.js";
-import { readName } from "../flags/read.js";
-import { readDurationFlag, UsageError, wholeNumber } from "../flags/usage.js";
+import { type ExecParams, type ExecResult, execAnyway, execAsRun } from "../exec/exec.js";
+import { describeExit, UsageError } from "../failure.js";
+import { readDurationFlag, readName, wholeNumber } from "../flags/read.js";
 import { type CommonFlags, withInstance } from "../instance.js";
-import { shortTime } from "../output/times.js";
+import { shortTime } from "../output/format.js";
 import { EXIT, type Shell } from "../shell.js";
 
 type Flags = CommonFlags & {
@@ -28,49 +27,56 @@ const LEASE_DEFAULT_MS = 120_000;
 export function execCommand(call: Call): Command {
   const command = newCommand({
     name: "exec",
-    summary: "Run a program as a run: its lease, output, exit code and duration are kept.",
+    summary: "Run a program as a run: stores its lease, output, exit code and duration.",
     examples: [
       "exec backup --lock --timeout 2h -- pg_dump -Fc -f /backups/app.dump app",
       "exec nightly-report -- ./report.sh --all",
     ],
   })
-    .argument("<name>", "name of the job that its runs are of", readName)
+    .argument("<name>", "name of the job for its runs", readName)
     .argument("<command...>", "the program and its arguments, after --")
-    .option("--lock", "not twice at once, over all machines")
-    .option("--wait <duration>", "with --lock: wait so long for the other to end", readDurationFlag)
+    .option("--lock", "never twice at the same time, on all machines")
+    .option(
+      "--wait <duration>",
+      "with --lock: wait this long for the other to end",
+      readDurationFlag,
+    )
     .option(
       "--locked-exit <code>",
-      "with --lock: the exit code where another runs",
+      "with --lock: the exit code if another one runs",
       wholeNumber({ min: 0, max: 255 }),
       EXIT.no,
     )
     .option(
       "--timeout <duration>",
-      "end it after so long: SIGTERM, 10 s later SIGKILL",
+      "end it after this time: SIGTERM, 10 s later SIGKILL",
       readDurationFlag,
     )
     .addOption(
-      new Option("--lease <duration>", "how long the database may be out of reach")
+      new Option("--lease <duration>", "how long the database may be unreachable")
         .argParser(readDurationFlag)
         .default(LEASE_DEFAULT_MS, "2m"),
     )
-    .option("--anyway", "where the database cannot be reached: run it without keeping anything");
+    .option(
+      "--anyway",
+      "if the database cannot be reached, run the program without storing anything",
+    );
   return act<Flags>(withConfigOption(command), call, async (flags, name = "", ...rest) => {
-    const params = readParams(flags, name, rest.flat() as string[]);
+    const params = readParams(flags, name, rest);
     const { shell } = call;
     try {
-      const answer = await withInstance(
+      const result = await withInstance(
         { flags, purpose: "keep", shell, logger: withoutRuns },
         (holdfast) => execAsRun(holdfast, params, shell),
       );
-      return await told(answer, params, flags, shell);
+      return await reportResult(result, params, flags, shell);
     } catch (error) {
       return await unreachable(error, params, flags, shell);
     }
   });
 }
 
-/** What became of the run is told by the program's own output and exit code. */
+/** Drops log lines about runs: the program's own output and exit code show how it ended. */
 function withoutRuns(usual: Logger): Logger {
   const at = (level: "debug" | "info" | "warn" | "error") => (fields: object, message: string) => {
     const { event } = fields as { readonly event?: unknown };
@@ -97,20 +103,20 @@ function readParams(flags: Flags, name: string, command: readonly string[]): Exe
   };
 }
 
-async function told(
-  answer: ExecAnswer,
+async function reportResult(
+  result: ExecResult,
   { name }: ExecParams,
   flags: Flags,
   shell: Shell,
 ): Promise<number> {
-  if (answer.kind === "locked") {
-    const { holder, until } = answer;
+  if (result.kind === "locked") {
+    const { holder, until } = result;
     const lease = until === null ? "" : `, its lease until ${shortTime(until)}`;
     shell.complain(`Not started: ${name} runs already (held by ${holder ?? "somebody"}${lease}).`);
     await shell.printJson({ name, skipped: true, reason: "locked", holder, until });
     return flags.lockedExit;
   }
-  const { runId, ended } = answer;
+  const { runId, ended } = result;
   const { exit, end, complaint } = ended;
   if (complaint !== null) shell.complain(`${complaint} Run ${runId} has its output.`);
   await shell.printJson({

@@ -9,10 +9,16 @@ import { type CrontabNote, readCrontab } from "../../schedules/cron/crontab.js";
 import { ConfigurationError } from "../../shared/errors.js";
 import { textProp } from "../../shared/failure.js";
 import { act, type Call, newCommand } from "../command.js";
-import { ImpossibleError } from "../failure.js";
-import { UsageError } from "../flags/usage.js";
-import { crontabConfig, exampleConfig, type NamedEntry, nameEntries } from "../init/config.js";
-import { kindOfFolder, type Written, writeProject } from "../init/project.js";
+import { ImpossibleError, UsageError } from "../failure.js";
+import {
+  crontabConfig,
+  exampleConfig,
+  kindOfFolder,
+  type NamedEntry,
+  nameEntries,
+  type Written,
+  writeProject,
+} from "../init/project.js";
 import type { CommonFlags } from "../instance.js";
 import { packageVersion } from "../package-files.js";
 import { EXIT, plain, type Shell } from "../shell.js";
@@ -48,7 +54,7 @@ export function initCommand(call: Call): Command {
   return act<Flags>(command, call, async (flags, folder = ".") => {
     const { shell } = call;
     if (flags.withUser && flags.fromCrontab === undefined)
-      throw new UsageError("--with-user is about a crontab; give --from-crontab too.");
+      throw new UsageError("--with-user needs --from-crontab.");
     const kind = kindOfFolder(folder);
     const crontab = flags.fromCrontab === undefined ? null : translated(flags);
     const written = writeProject({
@@ -98,7 +104,7 @@ function translated({ fromCrontab, withUser }: Flags): Translated {
   if (kept.length === 0)
     throw new ImpossibleError(
       [
-        "The crontab has no line that could become a schedule; nothing was written.",
+        "No line of the crontab can become a schedule; nothing was written.",
         ...all.map(noteText),
       ].join("\n"),
       "CRONTAB_EMPTY",
@@ -122,10 +128,10 @@ function textOf(file: string | null): string {
     if (file !== null) return readFileSync(file, "utf8");
     return execFileSync("crontab", ["-l"], { encoding: "utf8", stdio: ["ignore", "pipe", "pipe"] });
   } catch (error) {
-    const said = textProp(error, "stderr")?.trim() || textProp(error, "code") || String(error);
+    const reason = textProp(error, "stderr")?.trim() || textProp(error, "code") || String(error);
     const what = file === null ? "`crontab -l`" : file;
     throw new ImpossibleError(
-      `${what} could not be read (${said}). Give a file, or - for standard input: holdfast init --from-crontab /etc/crontab`,
+      `${what} could not be read (${reason}). Give a file, or - for standard input: holdfast init --from-crontab /etc/crontab`,
       "CRONTAB_UNREADABLE",
     );
   }

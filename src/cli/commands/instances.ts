@@ -1,13 +1,12 @@
-// `holdfast instances`: the group of commands that look at instances, and make one quiet or wake it;
+// `holdfast instances`: the group of commands that list instances, and make one quiet or wake it;
 // by itself it lists them.
 
 import type { Command } from "commander";
-import type { Instance, InstanceListOptions } from "../../operations/overview.js";
+import type { Instance, InstanceListOptions } from "../../operations/instances.js";
 import { act, type Call, listedByName, newCommand, withConfigOption } from "../command.js";
-import { wholeNumber } from "../flags/usage.js";
+import { wholeNumber } from "../flags/read.js";
 import { type CommonFlags, withInstance } from "../instance.js";
-import { newTable } from "../output/runs.js";
-import { shortTime } from "../output/times.js";
+import { newTable, shortTime } from "../output/format.js";
 import { runReadCommand, type WatchFlags, withWatchOption } from "../read-command.js";
 import { type Colours, cut, EXIT, plain } from "../shell.js";
 import { underPause } from "./pause.js";
@@ -15,7 +14,7 @@ import { underPause } from "./pause.js";
 export function instancesCommand(call: Call): Command {
   const command = newCommand({
     name: "instances",
-    summary: "Look at instances, make one quiet, wake it.",
+    summary: "List instances, make one quiet, wake it.",
     examples: ["instances", "instances --limit 5 --json"],
   });
   listedByName(command, instancesListCommand(call));
@@ -23,7 +22,7 @@ export function instancesCommand(call: Call): Command {
   return command;
 }
 
-// `holdfast instances list`: who is there, what each holds, and who is quiet.
+// `holdfast instances list`: instances, how many runs each holds, and which are quiet.
 
 type ListFlags = CommonFlags & WatchFlags & InstanceListOptions;
 
@@ -35,8 +34,12 @@ function instancesListCommand(call: Call): Command {
     summary: "List instances: live ones first, then the newest.",
     examples: ["instances list", "instances list --limit 5 --json"],
   })
-    .option("--limit <count>", "at most so many (default: 50)", wholeNumber({ min: 1, max: 1_000 }))
-    .option("--cursor <cursor>", "go on where an earlier list ended");
+    .option(
+      "--limit <count>",
+      "at most this many (default: 50)",
+      wholeNumber({ min: 1, max: 1_000 }),
+    )
+    .option("--cursor <cursor>", "continue where an earlier list ended");
   return act<ListFlags>(withConfigOption(withWatchOption(command)), call, async (flags) => {
     const { shell } = call;
     const { limit, cursor } = flags;
@@ -74,7 +77,7 @@ function stateText({ isLive, retiredAt, quietAt }: Instance, colours: Colours): 
   return quietAt === null ? colours.green("live") : colours.yellow("quiet");
 }
 
-// `holdfast instances quiet`: one instance stands still while the others go on.
+// `holdfast instances quiet`: one instance claims and fires nothing while the others go on.
 
 type QuietFlags = CommonFlags & { readonly note?: string };
 
@@ -85,19 +88,21 @@ function instancesQuietCommand(call: Call): Command {
     examples: ['instances quiet web-1:4711:0199c1f2 --note "looking at its memory"'],
   })
     .argument("<id>", "id of the instance, as `instances list` shows it")
-    .option("--note <text>", "why, for whoever looks at it");
+    .option("--note <text>", "the reason, shown to others");
   return act<QuietFlags>(withConfigOption(command), call, async (flags, id = "") => {
     const { shell } = call;
     return withInstance({ flags, purpose: "existing", shell }, async (holdfast) => {
       await holdfast.instances.quiet(id, flags.note);
-      await shell.say(`Instance ${plain(id)} is quiet within its next poll; what it runs goes on.`);
+      await shell.say(
+        `Instance ${plain(id)} becomes quiet with its next poll; its running runs go on.`,
+      );
       await shell.printJson({ id, quiet: true });
       return EXIT.done;
     });
   });
 }
 
-// `holdfast instances wake`: a quiet instance goes on.
+// `holdfast instances wake`: a quiet instance claims and fires again.
 
 type WakeFlags = CommonFlags;
 
@@ -111,7 +116,7 @@ function instancesWakeCommand(call: Call): Command {
     const { shell } = call;
     return withInstance({ flags, purpose: "existing", shell }, async (holdfast) => {
       await holdfast.instances.wake(id);
-      await shell.say(`Instance ${plain(id)} claims and fires again within its next poll.`);
+      await shell.say(`Instance ${plain(id)} claims and fires again with its next poll.`);
       await shell.printJson({ id, quiet: false });
       return EXIT.done;
     });

@@ -5,18 +5,17 @@ import type { AccessKey, CreatedKey } from "../../operations/keys.js";
 import { SCOPES, type Scope } from "../../operations/rules/scopes.js";
 import { quoteShort } from "../../shared/suggest.js";
 import { act, type Call, listedByName, newCommand, withConfigOption } from "../command.js";
-import { readName } from "../flags/read.js";
-import { oneOf, readDurationFlag, UsageError } from "../flags/usage.js";
+import { UsageError } from "../failure.js";
+import { oneOf, readDurationFlag, readName } from "../flags/read.js";
 import { type CommonFlags, withInstance } from "../instance.js";
-import { newTable } from "../output/runs.js";
-import { shortTime } from "../output/times.js";
+import { newTable, shortTime } from "../output/format.js";
 import { runReadCommand, type WatchFlags, withWatchOption } from "../read-command.js";
 import { type Colours, EXIT, plain } from "../shell.js";
 
 export function keysCommand(call: Call): Command {
   const command = newCommand({
     name: "keys",
-    summary: "Look at named keys of the HTTP API, make them, revoke them.",
+    summary: "List, create and revoke named keys of the HTTP API.",
     examples: ["keys", "keys create deploy --scope enqueue --expires 90d"],
   });
   listedByName(command, keysListCommand(call));
@@ -29,7 +28,7 @@ export function keysCommand(call: Call): Command {
 function keysListCommand(call: Call): Command {
   const command = newCommand({
     name: "list",
-    summary: "List named keys with scopes, limits, who made them, last use and expiry.",
+    summary: "List named keys with scopes, limits, author, last use and expiry.",
     examples: ["keys list", "keys list --json"],
   });
   return act<CommonFlags & WatchFlags>(
@@ -46,7 +45,8 @@ function keysListCommand(call: Call): Command {
 }
 
 function listPage(keys: readonly AccessKey[], colours: Colours): string {
-  if (keys.length === 0) return "No named keys. Make one: holdfast keys create <name> --scope read";
+  if (keys.length === 0)
+    return "No named keys. To create one: holdfast keys create <name> --scope read";
   const head = ["name", "scopes", "jobs", "queues", "created", "by", "last used", "expires"];
   const table = newTable(head, colours);
   for (const key of keys) {
@@ -59,7 +59,7 @@ function listPage(keys: readonly AccessKey[], colours: Colours): string {
       shortTime(key.createdAt),
       plain(key.createdBy),
       key.lastUsedAt === null ? "never" : shortTime(key.lastUsedAt),
-      key.isExpired ? colours.yellow(`${expires} (over)`) : expires,
+      key.isExpired ? colours.yellow(`${expires} (expired)`) : expires,
     ]);
   }
   return table.toString();
@@ -81,7 +81,7 @@ type CreateFlags = CommonFlags & {
 function keysCreateCommand(call: Call): Command {
   const command = newCommand({
     name: "create",
-    summary: "Make a named key and show its secret, once.",
+    summary: "Create a named key and show its secret once.",
     examples: [
       "keys create deploy --scope enqueue --expires 90d",
       "keys create eu-worker --scope worker --jobs study --queues eu",
@@ -91,7 +91,11 @@ function keysCreateCommand(call: Call): Command {
     .option("--scope <scopes>", `${SCOPES.join(", ")}; several separated by commas`, readScopes)
     .option("--jobs <names>", "only these jobs, separated by commas", readNames)
     .option("--queues <names>", "only these queues, separated by commas", readNames)
-    .option("--expires <duration>", "it opens nothing after so long: 90d", readDurationFlag);
+    .option(
+      "--expires <duration>",
+      "it stops working after this time, for example 90d",
+      readDurationFlag,
+    );
   return act<CreateFlags>(withConfigOption(command), call, async (flags, name = "") => {
     const { shell } = call;
     const { scope: scopes, jobs, queues, expires } = flags;
@@ -110,7 +114,7 @@ function createdPage({ name, secret, scopes, expiresAt }: CreatedKey): string {
   const end = expiresAt === null ? "does not expire" : `expires ${shortTime(expiresAt)}`;
   return [
     `Key ${quoteShort(name)} opens ${scopes.join(", ")} and ${end}.`,
-    "Its secret, which is shown this once and stored nowhere:",
+    "Its secret, shown only now and stored nowhere:",
     "",
     `  ${secret}`,
   ].join("\n");
@@ -124,12 +128,12 @@ function readNames(text: string, before: readonly string[] = []): readonly strin
   return [...before, ...text.split(",").map((each) => readName(each.trim()))];
 }
 
-// `holdfast keys revoke`: the key opens nothing any more.
+// `holdfast keys revoke`: ends a key at once.
 
 function keysRevokeCommand(call: Call): Command {
   const command = newCommand({
     name: "revoke",
-    summary: "Revoke a named key: it opens nothing any more, and its sessions end.",
+    summary: "Revoke a named key and end its sessions.",
     examples: ["keys revoke deploy"],
   }).argument("<name>", "name of the key", readName);
   return act<CommonFlags>(withConfigOption(command), call, async (flags, name = "") => {

@@ -4,15 +4,15 @@
 import { existsSync } from "node:fs";
 import type { Command } from "commander";
 import type { Holdfast } from "../../holdfast.js";
-import { type MoveAnswer, moveDatabase } from "../../operations/move.js";
+import { type MoveResult, moveDatabase } from "../../operations/move.js";
 import { textProp } from "../../shared/failure.js";
 import { act, type Call, newCommand, withConfigOption } from "../command.js";
 import { databaseFlag } from "../database.js";
-import { UsageError } from "../flags/usage.js";
+import { UsageError } from "../failure.js";
 import { type CommonFlags, withInstance } from "../instance.js";
 import { ProgressBar } from "../output/progress-bar.js";
 import { EXIT, type Shell } from "../shell.js";
-import { onSignals } from "../work.js";
+import { onSignals } from "../signals.js";
 
 // `holdfast migrate`
 
@@ -24,20 +24,20 @@ const CREATE_TABLES = "create the tables";
 export function migrateCommand(call: Call): Command {
   const command = newCommand({
     name: "migrate",
-    summary: "Make the tables in the database, or bring them up to date.",
+    summary: "Create the tables in the database, or bring them up to date.",
     examples: ["migrate --plan", "migrate --database postgres://app@localhost/app"],
-  }).option("--plan", "only say what would be done");
+  }).option("--plan", "only show what would be done");
   return act<Flags>(withConfigOption(command), call, async (flags) => {
     const { shell } = call;
     const { database, steps } = await (flags.plan ? planned : migrated)(flags, shell);
-    const said = steps.length === 0 ? "Nothing to do" : `To do: ${steps.join(", ")}`;
-    await shell.say(flags.plan ? `${said} (${database}).` : `Up to date: ${database}`);
+    const text = steps.length === 0 ? "Nothing to do" : `To do: ${steps.join(", ")}`;
+    await shell.say(flags.plan ? `${text} (${database}).` : `Up to date: ${database}`);
     await shell.printJson({ database, steps });
     return EXIT.done;
   });
 }
 
-/** What is left to do. */
+/** The remaining steps. */
 type Plan = { readonly database: string; readonly steps: readonly string[] };
 
 /** Changes nothing. A database newer than this version throws an error; it is not a step. */
@@ -100,10 +100,10 @@ export function moveCommand(call: Call): Command {
     .option("--from <url>", "the SQLite file; it is only read", databaseFlag("--from"))
     .option("--to <url>", "the PostgreSQL database; it must hold no runs yet", databaseFlag("--to"))
     .option("--schema <name>", "the schema there (default: holdfast)")
-    .option("--yes", "also while instances live; what they do meanwhile stays behind");
+    .option("--yes", "also while instances run; their changes meanwhile are not copied");
   return act<MoveFlags>(command, call, async ({ from, to, schema, yes, database }) => {
     if (database !== undefined)
-      throw new UsageError("move takes --from and --to in place of --database.");
+      throw new UsageError("move takes --from and --to instead of --database.");
     if (from === undefined || to === undefined)
       throw new UsageError(
         "move needs both ends, for example: move --from sqlite:app.db --to postgres://app@localhost/app",
@@ -118,7 +118,7 @@ export function moveCommand(call: Call): Command {
     const bar = new ProgressBar({ shell });
     const stopped = new AbortController();
     onSignals({ first: () => stopped.abort() });
-    const answer = await moveDatabase({
+    const result = await moveDatabase({
       from,
       to,
       ...(schema === undefined ? {} : { schema }),
@@ -129,45 +129,45 @@ export function moveCommand(call: Call): Command {
         bar.show({ done: moved, total, text });
       },
     }).finally(() => bar.end());
-    await shell.say(inWords(answer));
-    await shell.printJson(answer);
-    return answer.moved ? EXIT.done : EXIT.no;
+    await shell.say(resultText(result));
+    await shell.printJson(result);
+    return result.moved ? EXIT.done : EXIT.no;
   });
 }
 
-function inWords(answer: MoveAnswer): string {
-  if (answer.moved) {
-    const rows = Object.values(answer.tables).reduce((sum, each) => sum + each, 0);
-    const { heldLeases, heldLocks, resumedAt, tables } = answer;
+function resultText(result: MoveResult): string {
+  if (result.moved) {
+    const rows = Object.values(result.tables).reduce((sum, each) => sum + each, 0);
+    const { heldLeases, heldLocks, resumedAt, tables } = result;
     const held =
       heldLeases + heldLocks === 0
         ? ""
-        : `\n${heldLeases} leases of runs and ${heldLocks} locks were held; they run out by the database's clock.`;
+        : `\n${heldLeases} leases of runs and ${heldLocks} locks were held; they expire by the database's clock.`;
     const before = resumedAt === 0 ? "" : `, ${count(resumedAt)} of them before it was interrupted`;
     return (
       `Moved ${count(rows)} rows${before}; both sides count the same in all ${Object.keys(tables).length} tables.${held}` +
       "\nStart your instances with the new database; the file was not changed."
     );
   }
-  switch (answer.reason) {
+  switch (result.reason) {
     case "live":
-      return `Nothing was moved: instances live (${answer.instances.join(", ")}). Stop them and wait a minute, or give --yes.`;
+      return `Nothing was moved: instances are running (${result.instances.join(", ")}). Stop them and wait a minute, or give --yes.`;
     case "not_empty":
-      return `Nothing was moved: the new database has rows in ${answer.tables.join(", ")}. Give an empty one, or another --schema.`;
+      return `Nothing was moved: the new database has rows in ${result.tables.join(", ")}. Give an empty one, or another --schema.`;
     case "other_move":
-      return `Nothing was moved: the new database holds a move from ${answer.source}.`;
+      return `Nothing was moved: the new database holds a move from ${result.source}.`;
     case "already_moved":
-      return `Nothing to do: ${answer.source} has been moved there already.`;
+      return `Nothing to do: ${result.source} has already been moved there.`;
     case "unknown":
-      return `Nothing was moved: this version does not know what becomes of ${answer.names.join(", ")}.`;
+      return `Nothing was moved: this version does not know the tables ${result.names.join(", ")}.`;
     case "counts":
       return [
-        "The move is not finished: rows differ. Did somebody write meanwhile?",
-        ...answer.differences.map(
+        "The move is not finished: row counts differ. Did a program write meanwhile?",
+        ...result.differences.map(
           ({ table, from, to }) => `  ${table}: ${count(from)} in the file, ${count(to)} there`,
         ),
       ].join("\n");
     case "stopped":
-      return `Stopped after ${count(answer.rows)} rows; the same command goes on from there.`;
+      return `Stopped after ${count(result.rows)} rows; the same command continues from there.`;
   }
 }

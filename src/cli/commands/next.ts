@@ -1,18 +1,17 @@
-// `holdfast next`: the coming ticks of a cron expression, with a note where a change of the clocks
-// touches one. Needs no database.
+// `holdfast next`: prints the next ticks of a cron expression, with notes about clock changes. Needs no database.
 
 import type { Command } from "commander";
 import { type CronSchedule, cronSchedule, nextTick } from "../../schedules/cron/cron.js";
+import { describeCron } from "../../schedules/cron/describe.js";
 import { type DstTouch, describeTouch, dstTouches } from "../../schedules/cron/dst.js";
-import { describeCron } from "../../schedules/cron/words.js";
 import { systemClock } from "../../shared/adapters/clock.js";
 import { ConfigurationError } from "../../shared/errors.js";
 import { act, type Call, newCommand } from "../command.js";
+import { UsageError } from "../failure.js";
+import { readInstantFlag, wholeNumber } from "../flags/read.js";
 import { type DstFlags, dstOptions, withDstOptions } from "../flags/schedules.js";
-import { readInstantFlag, UsageError, wholeNumber } from "../flags/usage.js";
 import type { CommonFlags } from "../instance.js";
-import { newTable } from "../output/runs.js";
-import { localTime } from "../output/times.js";
+import { localTime, newTable } from "../output/format.js";
 import { type Colours, EXIT } from "../shell.js";
 
 type Flags = CommonFlags &

@@ -4,7 +4,7 @@ import type { Command } from "commander";
 import type { Holdfast } from "../../holdfast.js";
 import type { Pause } from "../../operations/pause.js";
 import { act, type Call, newCommand, withConfigOption } from "../command.js";
-import { requireAll } from "../flags/usage.js";
+import { requireAll } from "../flags/read.js";
 import {
   type ActorFlags,
   actorName,
@@ -12,7 +12,7 @@ import {
   withByOption,
   withInstance,
 } from "../instance.js";
-import { shortTime } from "../output/times.js";
+import { shortTime } from "../output/format.js";
 import { type Colours, EXIT, plain } from "../shell.js";
 
 type Flags = CommonFlags & ActorFlags & { readonly all?: boolean; readonly note?: string };
@@ -23,8 +23,8 @@ export function pauseCommand(call: Call): Command {
     summary: "Pause everything: nothing fires and nothing is claimed; what runs goes on.",
     examples: ['pause --all --note "moving the database"'],
   })
-    .option("--all", "everything on this database (must be said)")
-    .option("--note <text>", "why, for whoever looks at it");
+    .option("--all", "confirms that everything on this database is meant")
+    .option("--note <text>", "the reason, shown to others");
   return act<Flags>(withConfigOption(withByOption(command)), call, async (flags) => {
     const { shell } = call;
     requireAll(flags.all, "schedules pause <name>, queues pause <name>");
@@ -50,10 +50,9 @@ type ResumeFlags = CommonFlags & ActorFlags & { readonly all?: boolean };
 export function resumeCommand(call: Call): Command {
   const command = newCommand({
     name: "resume",
-    summary:
-      "Lift the pause of everything; schedules and queues that are paused by themselves stay so.",
+    summary: "Lift the pause of everything; schedules and queues with their own pause stay paused.",
     examples: ["resume --all"],
-  }).option("--all", "everything on this database (must be said)");
+  }).option("--all", "confirms that everything on this database is meant");
   return act<ResumeFlags>(withConfigOption(withByOption(command)), call, async (flags) => {
     const { shell } = call;
     requireAll(flags.all, "schedules resume <name>, queues resume <name>");
@@ -61,8 +60,8 @@ export function resumeCommand(call: Call): Command {
       const lifted = await holdfast.resume({ by: actorName(flags) });
       await shell.say(
         lifted
-          ? `Everything goes on; it was paused ${pauseText(lifted)}. Ticks of that time are not caught up.`
-          : "Nothing to lift: everything was not paused.",
+          ? `Everything is resumed; it was paused ${pauseText(lifted)}. Ticks of that time never run.`
+          : "Nothing to lift: there is no pause of everything.",
       );
       await shell.printJson({ lifted });
       return EXIT.done;
@@ -70,7 +69,7 @@ export function resumeCommand(call: Call): Command {
   });
 }
 
-// The pause of everything as lines for people: what is on, above whatever it holds up.
+// The pause of everything as lines for people, shown above the pages that it affects.
 
 export function pauseText({ since, by, note }: Pause): string {
   const who = by === null ? "" : ` by ${plain(by)}`;

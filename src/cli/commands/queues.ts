@@ -1,4 +1,4 @@
-// `holdfast queues`: the group of commands that look at queues, pause them and resume them;
+// `holdfast queues`: the group of commands that list queues, pause them and resume them;
 // by itself it lists them.
 
 import type { Command } from "commander";
@@ -7,8 +7,7 @@ import { quoteShort } from "../../shared/suggest.js";
 import { act, type Call, listedByName, newCommand, withConfigOption } from "../command.js";
 import { readName } from "../flags/read.js";
 import { type CommonFlags, withInstance } from "../instance.js";
-import { newTable } from "../output/runs.js";
-import { shortTime } from "../output/times.js";
+import { newTable, shortTime } from "../output/format.js";
 import { runReadCommand, type WatchFlags, withWatchOption } from "../read-command.js";
 import { type Colours, cut, EXIT, plain } from "../shell.js";
 import { underPause } from "./pause.js";
@@ -16,7 +15,7 @@ import { underPause } from "./pause.js";
 export function queuesCommand(call: Call): Command {
   const command = newCommand({
     name: "queues",
-    summary: "Look at queues, pause them, resume them.",
+    summary: "List queues, pause and resume them.",
     examples: ["queues", 'queues pause mail --note "the relay is down"'],
   });
   listedByName(command, queuesListCommand(call));
@@ -31,7 +30,7 @@ const NOTE_LENGTH_MAX = 40;
 function queuesListCommand(call: Call): Command {
   const command = newCommand({
     name: "list",
-    summary: "List queues by name, with what is ready, waits and runs in each.",
+    summary: "List queues by name, with their ready, waiting and running runs.",
     examples: ["queues list", "queues list --json"],
   });
   return act<CommonFlags & WatchFlags>(
@@ -49,7 +48,7 @@ function queuesListCommand(call: Call): Command {
 }
 
 function listPage(queues: readonly Queue[], colours: Colours): string {
-  if (queues.length === 0) return "No queues: no run was stored yet.";
+  if (queues.length === 0) return "No queues: no run has been stored yet.";
   const table = newTable(["name", "ready", "waiting", "running", "paused", "note"], colours);
   for (const { name, ready, waiting, running, pausedAt, pauseNote } of queues) {
     table.push([
@@ -71,11 +70,11 @@ type Flags = CommonFlags & { readonly note?: string };
 function queuesPauseCommand(call: Call): Command {
   const command = newCommand({
     name: "pause",
-    summary: "Pause a queue: its runs wait, those that run go on.",
+    summary: "Pause a queue: its runs wait; running ones go on.",
     examples: ['queues pause mail --note "the relay is down"'],
   })
     .argument("<name>", "name of the queue", readName)
-    .option("--note <text>", "why, for whoever looks at it");
+    .option("--note <text>", "the reason, shown to others");
   return act<Flags>(withConfigOption(command), call, async (flags, name = "") => {
     const { shell } = call;
     return withInstance({ flags, purpose: "existing", shell }, async (holdfast) => {
@@ -103,7 +102,7 @@ function queuesResumeCommand(call: Call): Command {
     const { shell } = call;
     return withInstance({ flags, purpose: "existing", shell }, async (holdfast) => {
       const queue = await holdfast.queues.resume(name);
-      await shell.say(`Queue ${quoteShort(name)} is claimed from again: ${queue.ready} ready.`);
+      await shell.say(`Queue ${quoteShort(name)} is resumed: ${queue.ready} ready.`);
       await shell.printJson(queue);
       return EXIT.done;
     });

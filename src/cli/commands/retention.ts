@@ -4,7 +4,7 @@
 import type { Command } from "commander";
 import type { CleanedUp } from "../../operations/cleanup.js";
 import { act, type Call, newCommand, withConfigOption } from "../command.js";
-import { readDurationFlag } from "../flags/usage.js";
+import { readDurationFlag } from "../flags/read.js";
 import { type CommonFlags, withInstance } from "../instance.js";
 import { ProgressBar } from "../output/progress-bar.js";
 import { EXIT } from "../shell.js";
@@ -15,7 +15,7 @@ export function pruneCommand(call: Call): Command {
   const command = newCommand({
     name: "prune",
     summary:
-      "Remove history, ticks, log lines and lock history that are past their time, now; instances do it each hour.",
+      "Remove history, ticks, log lines and lock history past retention now; instances do this every hour.",
     examples: ["prune", "prune --json"],
   });
   return act<CommonFlags>(withConfigOption(command), call, async (flags) => {
@@ -35,8 +35,8 @@ export function pruneCommand(call: Call): Command {
         bar.end();
         await shell.say(
           pruned.removed === 0
-            ? "Nothing is past its time."
-            : `Removed ${pruned.removed.toLocaleString("en")} rows and days that were past their time.`,
+            ? "Nothing is past retention."
+            : `Removed ${pruned.removed.toLocaleString("en")} rows and days past retention.`,
         );
         await shell.printJson(pruned);
         return EXIT.done;
@@ -52,13 +52,13 @@ type Flags = CommonFlags & { readonly timeout?: number; readonly heartbeatTimeou
 export function cleanupCommand(call: Call): Command {
   const command = newCommand({
     name: "cleanup",
-    summary: "Take runs back from holders that fell silent or run for too long, now.",
+    summary: "Reclaim runs now from holders that are silent or run too long.",
     examples: ["cleanup", "cleanup --timeout 1h --heartbeat-timeout 5m --json"],
   })
-    .option("--timeout <duration>", "an attempt may take so long (default: 2h)", readDurationFlag)
+    .option("--timeout <duration>", "how long an attempt may take (default: 2h)", readDurationFlag)
     .option(
       "--heartbeat-timeout <duration>",
-      "a holder may be silent for so long (default: 10m)",
+      "how long a holder may be silent (default: 10m)",
       readDurationFlag,
     );
   return act<Flags>(withConfigOption(command), call, async (flags) => {
@@ -69,16 +69,17 @@ export function cleanupCommand(call: Call): Command {
         ...(timeout === undefined ? {} : { timeout }),
         ...(heartbeatTimeout === undefined ? {} : { heartbeatTimeout }),
       });
-      await shell.say(inWords(report));
+      await shell.say(reportText(report));
       await shell.printJson(report);
       return EXIT.done;
     });
   });
 }
 
-function inWords({ reclaimed, failed }: CleanedUp): string {
-  if (reclaimed === 0) return "Nothing to take back: every holder is heard of and within its time.";
+function reportText({ reclaimed, failed }: CleanedUp): string {
+  if (reclaimed === 0)
+    return "Nothing to reclaim: every holder sends heartbeats and is within its time.";
   const runs = reclaimed === 1 ? "1 run" : `${reclaimed} runs`;
-  const rest = failed === 0 ? "each waits for its next attempt" : `${failed} failed for good`;
-  return `Took back ${runs}; ${rest}.`;
+  const rest = failed === 0 ? "each will be retried" : `${failed} failed for good`;
+  return `Reclaimed ${runs}; ${rest}.`;
 }

@@ -1,9 +1,10 @@
-// `holdfast runs`: the group of commands that look at runs and act on them.
+// `holdfast runs`: the group of commands that read runs and act on them.
 
 import type { Command } from "commander";
 import type { Holdfast } from "../../holdfast.js";
 import { MODES, RUN_STATUSES } from "../../runs/rules/run.js";
 import type { ChildListOptions, RunListOptions } from "../../runs/runs.js";
+import type { RunStepPage } from "../../runs/step-view.js";
 import type {
   ItemListOptions,
   RunAttempt,
@@ -14,7 +15,8 @@ import type {
 import { systemClock } from "../../shared/adapters/clock.js";
 import { delay } from "../../shared/ports.js";
 import { act, type Call, newCommand, withConfigOption } from "../command.js";
-import { oneOf, readCursor, readRunId, UsageError, wholeNumber } from "../flags/usage.js";
+import { UsageError } from "../failure.js";
+import { oneOf, readCursor, readRunId, wholeNumber } from "../flags/read.js";
 import { type CommonFlags, withInstance } from "../instance.js";
 import {
   batchPage,
@@ -23,6 +25,7 @@ import {
   logLine,
   runListPage,
   runPage,
+  stepPage,
 } from "../output/runs.js";
 import {
   filterOf,
@@ -32,12 +35,12 @@ import {
   withWatchOption,
 } from "../read-command.js";
 import { type Colours, EXIT, type Shell } from "../shell.js";
-import { firstSignal } from "../work.js";
+import { firstSignal } from "../signals.js";
 
 export function runsCommand(call: Call): Command {
   const command = newCommand({
     name: "runs",
-    summary: "Look at runs and their logs, cancel them, retry them.",
+    summary: "List runs, show their logs, cancel and retry them.",
     examples: ["runs list --status failed"],
   });
   for (const add of [
@@ -54,12 +57,13 @@ export function runsCommand(call: Call): Command {
   return command;
 }
 
-// `holdfast runs list`: runs that fit, newest first.
+// `holdfast runs list`: matching runs, newest first.
 
 type ListFlags = CommonFlags & RunListOptions & WatchFlags;
 
 const LIST_FILTERS = [
   "status",
+  "waiting",
   "job",
   "schedule",
   "mode",
@@ -72,23 +76,33 @@ const LIST_FILTERS = [
 function runsListCommand(call: Call): Command {
   const command = newCommand({
     name: "list",
-    summary: "List runs, the newest first.",
+    summary: "List runs, newest first.",
     examples: [
       "runs list --status failed --job send-mail",
       "runs list --schedule nightly-report --mode scheduled",
+      "runs list --waiting",
       "runs list --limit 20 --watch 5s",
     ],
   })
     .option("--status <status>", RUN_STATUSES.join(", "), oneOf(RUN_STATUSES))
+    .option("--waiting", "only suspended runs: they sleep, or wait for a signal or a run")
     .option("--job <name>", "runs of this job")
     .option("--schedule <name>", "runs that this schedule made")
     .option("--mode <mode>", MODES.join(", "), oneOf(MODES))
     .option("--tag <tag>", "runs with this tag")
     .option("--text <text>", "part of the input, or a whole key or id")
-    .option("--limit <count>", "at most so many (default: 50)", wholeNumber({ min: 1, max: 1_000 }))
-    .option("--cursor <id>", "go on where an earlier list ended", readCursor);
+    .option(
+      "--limit <count>",
+      "at most this many (default: 50)",
+      wholeNumber({ min: 1, max: 1_000 }),
+    )
+    .option("--cursor <id>", "continue where an earlier list ended", readCursor);
   return act<ListFlags>(withConfigOption(withWatchOption(command)), call, async (flags) => {
     const { shell } = call;
+    if (flags.waiting && (flags.status ?? "pending") !== "pending")
+      throw new UsageError(
+        "--waiting finds suspended runs, which are pending: leave out --status.",
+      );
     const filter: RunListOptions = filterOf(flags, LIST_FILTERS);
     return runReadCommand({ flags, shell }, async ({ runs }) => {
       const page = await runs.list(filter);
@@ -104,14 +118,16 @@ type Shown = {
   readonly run: RunDetails;
   readonly attempts: readonly RunAttempt[];
   readonly slowest: readonly RunItem[];
+  readonly steps: RunStepPage;
 };
 
 const SLOWEST_MAX = 5;
+const STEPS_SHOWN_MAX = 1_000;
 
 function runsShowCommand(call: Call): Command {
   const command = newCommand({
     name: "show",
-    summary: "Show one run with its attempts.",
+    summary: "Show one run with its attempts, its steps and what it waits for.",
     examples: [
       "runs show 0199c1f2-5a3e-7c41-9d0b-2f6c1c8e7a55",
       "runs show 0199c1f2-5a3e-7c41-9d0b-2f6c1c8e7a55 --watch 1s",
@@ -121,32 +137,35 @@ function runsShowCommand(call: Call): Command {
   return act<ShowFlags>(withConfigOption(watched), call, async (flags, id = "") => {
     const { shell } = call;
     return runReadCommand({ flags, shell }, async (holdfast) => {
-      const found = await look(holdfast, id);
+      const found = await readShown(holdfast, id);
       if (!found) return noSuchRun(shell, id);
       return {
         text: pageOf(found, shell.colours),
-        document: { ...found.run, attempts: found.attempts },
+        document: { ...found.run, attempts: found.attempts, steps: found.steps.steps },
         isLast: found.run.finishedAt !== null,
       };
     });
   });
 }
 
-async function look(holdfast: Holdfast, id: string): Promise<Shown | null> {
+async function readShown(holdfast: Holdfast, id: string): Promise<Shown | null> {
   const run = await holdfast.runs.get(id);
   if (!run) return null;
   const slowest = run.items.total === 0 ? [] : await slowestOf(holdfast, id);
-  return { run, attempts: await holdfast.runs.attempts(id), slowest };
+  const steps = await holdfast.runs.steps(id, { limit: STEPS_SHOWN_MAX });
+  return { run, attempts: await holdfast.runs.attempts(id), slowest, steps };
 }
 
 async function slowestOf(holdfast: Holdfast, id: string): Promise<readonly RunItem[]> {
   return (await holdfast.runs.items(id, { sort: "slowest", limit: SLOWEST_MAX })).items;
 }
 
-function pageOf({ run, attempts, slowest }: Shown, colours: Colours): string {
-  const page = runPage(run, attempts, colours);
-  if (slowest.length === 0) return page;
-  return `${page}\n\n${colours.dim("slowest items")}\n${itemTable(slowest, colours)}`;
+function pageOf({ run, attempts, slowest, steps }: Shown, colours: Colours): string {
+  const parts = [runPage(run, attempts, colours)];
+  if (steps.steps.length > 0) parts.push(stepPage(steps, colours));
+  if (slowest.length > 0)
+    parts.push(`${colours.dim("slowest items")}\n${itemTable(slowest, colours)}`);
+  return parts.join("\n\n");
 }
 
 // `holdfast runs items`: the items of one run, by key or the slowest first.
@@ -165,10 +184,14 @@ function runsItemsCommand(call: Call): Command {
     ],
   })
     .argument("<run>", "id of the run", readRunId)
-    .option("--outcome <outcome>", "only items that turned out so, for example failed")
-    .option("--slowest", "those that took longest first (default: by key)")
-    .option("--limit <count>", "at most so many (default: 50)", wholeNumber({ min: 1, max: 1_000 }))
-    .option("--cursor <cursor>", "go on where an earlier list ended");
+    .option("--outcome <outcome>", "only items with this outcome, for example failed")
+    .option("--slowest", "slowest first (default: by key)")
+    .option(
+      "--limit <count>",
+      "at most this many (default: 50)",
+      wholeNumber({ min: 1, max: 1_000 }),
+    )
+    .option("--cursor <cursor>", "continue where an earlier list ended");
   return act<ItemsFlags>(
     withConfigOption(withWatchOption(command)),
     call,
@@ -190,8 +213,7 @@ function runsItemsCommand(call: Call): Command {
   );
 }
 
-// `holdfast runs children`: what a run fanned out into: its batches with their counts, and the runs
-// that it made.
+// `holdfast runs children`: the batches of a run with their counts, and the runs that it made.
 
 type ChildrenFlags = CommonFlags & ChildListOptions & WatchFlags & { readonly failed?: boolean };
 
@@ -210,8 +232,12 @@ function runsChildrenCommand(call: Call): Command {
     .option("--failed", "short for --status failed")
     .option("--status <status>", RUN_STATUSES.join(", "), oneOf(RUN_STATUSES))
     .option("--batch <name>", "only those of this batch")
-    .option("--limit <count>", "at most so many (default: 50)", wholeNumber({ min: 1, max: 1_000 }))
-    .option("--cursor <id>", "go on where an earlier list ended", readCursor);
+    .option(
+      "--limit <count>",
+      "at most this many (default: 50)",
+      wholeNumber({ min: 1, max: 1_000 }),
+    )
+    .option("--cursor <id>", "continue where an earlier list ended", readCursor);
   return act<ChildrenFlags>(
     withConfigOption(withWatchOption(command)),
     call,
@@ -224,7 +250,7 @@ function runsChildrenCommand(call: Call): Command {
       return runReadCommand({ flags, shell }, async ({ runs }) => {
         const batches = await runs.batches(id);
         const page = await runs.children(id, filter);
-        // What it made may outlive it.
+        // Children may outlive their run.
         const isNothing = batches.length === 0 && page.runs.length === 0;
         if (isNothing && !(await runs.get(id))) return noSuchRun(shell, id);
         const parts = batches.length === 0 ? [] : [batchPage(batches, shell.colours), ""];
@@ -235,23 +261,23 @@ function runsChildrenCommand(call: Call): Command {
   );
 }
 
-// `holdfast runs logs`: the log lines that were kept with a run, and those that are yet to come.
+// `holdfast runs logs`: the stored log lines of a run, and with --follow new ones.
 
 type LogsFlags = CommonFlags & { readonly follow?: boolean };
 
-const LOOK_MS = 500;
+const POLL_MS = 500;
 
 function runsLogsCommand(call: Call): Command {
   const command = newCommand({
     name: "logs",
-    summary: "Show the log lines that were kept with a run.",
+    summary: "Show the stored log lines of a run.",
     examples: [
       "runs logs 0199c1f2-5a3e-7c41-9d0b-2f6c1c8e7a55",
       "runs logs 0199c1f2-5a3e-7c41-9d0b-2f6c1c8e7a55 --follow",
     ],
   })
     .argument("<run>", "id of the run", readRunId)
-    .option("--follow", "go on with new lines until the run has ended");
+    .option("--follow", "continue with new lines until the run has ended");
   return act<LogsFlags>(withConfigOption(command), call, async (flags, id = "") => {
     const { shell } = call;
     if (flags.follow && shell.isJson)
@@ -278,7 +304,7 @@ function runsLogsCommand(call: Call): Command {
   });
 }
 
-/** Whether it has ended is asked before its lines are: the last ones are stored before its end. */
+/** Reads the run before its lines: the last lines are stored before the run ends, so none is missed. */
 async function follow(holdfast: Holdfast, id: string, shell: Shell): Promise<number> {
   const stopped = new AbortController();
   void firstSignal().then(() => stopped.abort());
@@ -294,12 +320,12 @@ async function follow(holdfast: Holdfast, id: string, shell: Shell): Promise<num
       },
     });
     if (run === null || run.finishedAt !== null) break;
-    await delay(systemClock, LOOK_MS, stopped.signal);
+    await delay(systemClock, POLL_MS, stopped.signal);
   }
   return EXIT.done;
 }
 
-/** Page by page to the last line there is; answers where that was. */
+/** Reads page by page to the last line; returns its cursor. */
 async function readOn(params: {
   readonly holdfast: Holdfast;
   readonly id: string;
@@ -315,11 +341,11 @@ async function readOn(params: {
   }
 }
 
-// `holdfast runs cancel`: a pending run at once; a running one is told to stop.
+// `holdfast runs cancel`: a pending run at once; a running one is asked to stop.
 
-const CANCEL_WORDS = {
+const CANCEL_TEXTS = {
   cancelled: "cancelled",
-  requested: "told to stop; it is cancelled when it does, or after 30 s",
+  requested: "asked to stop; it is cancelled when it stops, or after 30 s",
   already_terminal: "not cancelled: it had already ended",
   not_found: "not found: it never existed, or it was pruned",
 } as const;
@@ -332,20 +358,19 @@ function runsCancelCommand(call: Call): Command {
   }).argument("<run>", "id of the run", readRunId);
   return act<CommonFlags>(withConfigOption(command), call, async (flags, id = "") => {
     const { shell } = call;
-    const answer = await withInstance({ flags, purpose: "existing", shell }, (holdfast) =>
+    const result = await withInstance({ flags, purpose: "existing", shell }, (holdfast) =>
       holdfast.runs.cancel(id),
     );
-    await shell.say(`Run ${id}: ${CANCEL_WORDS[answer]}.`);
-    await shell.printJson({ id, answer });
-    return answer === "cancelled" || answer === "requested" ? EXIT.done : EXIT.no;
+    await shell.say(`Run ${id}: ${CANCEL_TEXTS[result]}.`);
+    await shell.printJson({ id, answer: result });
+    return result === "cancelled" || result === "requested" ? EXIT.done : EXIT.no;
   });
 }
 
-// `holdfast runs retry`: one attempt more for a run that failed or was cancelled, or for the failed
-// ones among the runs that it made.
+// `holdfast runs retry`: one more attempt for a run that failed or was cancelled, or for the failed runs that it made.
 
-const RETRY_WORDS = {
-  pending: "pending again, with one attempt more",
+const RETRY_TEXTS = {
+  pending: "pending again, with one more attempt",
   not_terminal: "not retried: it has not ended yet",
   completed: "not retried: it completed",
   not_found: "not found: it never existed, or it was pruned",
@@ -356,26 +381,26 @@ type RetryFlags = CommonFlags & { readonly children?: boolean; readonly batch?: 
 function runsRetryCommand(call: Call): Command {
   const command = newCommand({
     name: "retry",
-    summary: "Give a failed or cancelled run one attempt more.",
+    summary: "Give a failed or cancelled run one more attempt.",
     examples: [
       "runs retry 0199c1f2-5a3e-7c41-9d0b-2f6c1c8e7a55",
       "runs retry 0199c1f2-5a3e-7c41-9d0b-2f6c1c8e7a55 --children",
     ],
   })
     .argument("<run>", "id of the run", readRunId)
-    .option("--children", "every failed run that it made, instead of itself")
+    .option("--children", "retry every failed run that it made, not the run itself")
     .option("--batch <name>", "with --children: only those of this batch");
   return act<RetryFlags>(withConfigOption(command), call, async (flags, id = "") => {
     const { shell } = call;
     if (flags.children === true) return retryChildren(call, flags, id);
     if (flags.batch !== undefined)
       throw new UsageError("--batch says which children to retry: add --children.");
-    const answer = await withInstance({ flags, purpose: "existing", shell }, (holdfast) =>
+    const result = await withInstance({ flags, purpose: "existing", shell }, (holdfast) =>
       holdfast.runs.retry(id),
     );
-    await shell.say(`Run ${id}: ${RETRY_WORDS[answer]}.`);
-    await shell.printJson({ id, answer });
-    return answer === "pending" ? EXIT.done : EXIT.no;
+    await shell.say(`Run ${id}: ${RETRY_TEXTS[result]}.`);
+    await shell.printJson({ id, answer: result });
+    return result === "pending" ? EXIT.done : EXIT.no;
   });
 }
 
@@ -384,9 +409,9 @@ async function retryChildren({ shell }: Call, flags: RetryFlags, id: string): Pr
   const { retried } = await withInstance({ flags, purpose: "existing", shell }, (holdfast) =>
     holdfast.runs.retryFailed(id, only),
   );
-  const words = retried === 1 ? "1 failed child is" : `${retried} failed children are`;
+  const retriedText = retried === 1 ? "1 failed child is" : `${retried} failed children are`;
   await shell.say(
-    retried === 0 ? `Run ${id}: no failed children.` : `Run ${id}: ${words} pending again.`,
+    retried === 0 ? `Run ${id}: no failed children.` : `Run ${id}: ${retriedText} pending again.`,
   );
   await shell.printJson({ id, retried });
   return retried > 0 ? EXIT.done : EXIT.no;

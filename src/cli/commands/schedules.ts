@@ -1,4 +1,5 @@
-// `holdfast schedules`: the group of commands that look at schedules, change them and act on them.
+// `holdfast schedules`: registers all commands of the group, and holds those that read: `list`, `show`, `ticks`, `preview`,
+// `explain`, `versions`. The others are in schedules/edit.ts, trigger.ts and backfill.ts.
 
 import type { Command } from "commander";
 import type { Holdfast } from "../../holdfast.js";
@@ -8,10 +9,18 @@ import { OUTCOMES } from "../../schedules/rules/tick.js";
 import type { Schedule, ScheduleStatus, ScheduleVersion } from "../../schedules/view.js";
 import { systemClock } from "../../shared/adapters/clock.js";
 import { act, type Call, newCommand, withConfigOption } from "../command.js";
-import { aboutSchedule, readName, requireSchedule, unknownSchedule } from "../flags/read.js";
-import { oneOf, readInstantFlag, wholeNumber } from "../flags/usage.js";
+import {
+  aboutSchedule,
+  oneOf,
+  readInstantFlag,
+  readInstantWords,
+  readName,
+  requireSchedule,
+  unknownSchedule,
+  wholeNumber,
+} from "../flags/read.js";
 import { type CommonFlags, withInstance } from "../instance.js";
-import { newTable } from "../output/runs.js";
+import { newTable, shortTime } from "../output/format.js";
 import {
   previewText,
   type ScheduleDetails,
@@ -19,10 +28,10 @@ import {
   schedulePage,
   tickListPage,
 } from "../output/schedules.js";
-import { shortTime } from "../output/times.js";
 import { filterOf, runReadCommand, type WatchFlags, withWatchOption } from "../read-command.js";
 import { type Colours, cut, EXIT, plain } from "../shell.js";
 import { underPause } from "./pause.js";
+import { schedulesBackfillCommand } from "./schedules/backfill.js";
 import {
   schedulesApplyCommand,
   schedulesCreateCommand,
@@ -31,13 +40,12 @@ import {
   schedulesPlanCommand,
   schedulesResumeCommand,
   schedulesUpdateCommand,
-} from "./schedules-edit.js";
+} from "./schedules/edit.js";
 import {
-  schedulesBackfillCommand,
   schedulesPingCommand,
   schedulesTestCommand,
   schedulesTriggerCommand,
-} from "./schedules-run.js";
+} from "./schedules/trigger.js";
 
 const COMMANDS = [
   schedulesListCommand,
@@ -62,7 +70,7 @@ const COMMANDS = [
 export function schedulesCommand(call: Call): Command {
   const command = newCommand({
     name: "schedules",
-    summary: "Look at schedules, change them, run them, and ask why they did or did not fire.",
+    summary: "List, change and run schedules, and explain why they did or did not fire.",
     examples: [
       "schedules list",
       'schedules create nightly-report --job report --cron "0 2 * * *" --tz Europe/Paris',
@@ -89,8 +97,12 @@ function schedulesListCommand(call: Call): Command {
     .option("--job <name>", "schedules of this job")
     .option("--app <name>", "schedules of this app")
     .option("--status <status>", STATUSES.join(", "), oneOf(STATUSES))
-    .option("--limit <count>", "at most so many (default: 50)", wholeNumber({ min: 1, max: 1_000 }))
-    .option("--cursor <name>", "go on where an earlier list ended");
+    .option(
+      "--limit <count>",
+      "at most this many (default: 50)",
+      wholeNumber({ min: 1, max: 1_000 }),
+    )
+    .option("--cursor <name>", "continue where an earlier list ended");
   return act<ListFlags>(withConfigOption(withWatchOption(command)), call, async (flags) => {
     const { shell } = call;
     const filter: ScheduleListOptions = filterOf(flags, LIST_FILTERS);
@@ -113,7 +125,8 @@ const LAST_SHOWN = 10;
 function schedulesShowCommand(call: Call): Command {
   const command = newCommand({
     name: "show",
-    summary: "Show one schedule: its rules, its next ticks, and what became of the last ones.",
+    summary:
+      "Show one schedule: its rules, its next ticks, and its last ticks with their outcomes.",
     examples: ["schedules show nightly-report", "schedules show nightly-report --watch 5s"],
   }).argument("<name>", "name of the schedule", readName);
   return act<ShowFlags>(
@@ -122,7 +135,7 @@ function schedulesShowCommand(call: Call): Command {
     async (flags, name = "") => {
       const { shell } = call;
       return runReadCommand({ flags, shell }, async (holdfast) => {
-        const details = await look(holdfast, name);
+        const details = await readDetails(holdfast, name);
         const { schedule, ...rest } = details;
         const setting = { colours: shell.colours, nowMs: systemClock.wallMs() };
         const shown = { text: schedulePage(details, setting), document: { ...schedule, ...rest } };
@@ -132,7 +145,7 @@ function schedulesShowCommand(call: Call): Command {
   );
 }
 
-async function look(holdfast: Holdfast, name: string): Promise<ScheduleDetails> {
+async function readDetails(holdfast: Holdfast, name: string): Promise<ScheduleDetails> {
   const schedule = await requireSchedule(holdfast, name);
   const { schedules } = holdfast;
   const [preview, { ticks }, versions, backfills] = await Promise.all([
@@ -145,7 +158,7 @@ async function look(holdfast: Holdfast, name: string): Promise<ScheduleDetails> 
   return { schedule, preview, ticks, versionCount: versions.length, backfill };
 }
 
-/** A broken schedule may have no ticks that anybody can compute; everything else of it is shown. */
+/** Null for a broken schedule whose ticks cannot be computed; the rest is still shown. */
 async function previewOf(holdfast: Holdfast, schedule: Schedule): Promise<Preview | null> {
   try {
     return await holdfast.schedules.preview(schedule.name, NEXT_SHOWN);
@@ -164,7 +177,7 @@ const TICKS_FILTERS = ["outcome", "from", "to", "limit", "cursor"] as const;
 function schedulesTicksCommand(call: Call): Command {
   const command = newCommand({
     name: "ticks",
-    summary: "List ticks with their outcome and reason, the newest first.",
+    summary: "List ticks with their outcome and reason, newest first.",
     examples: [
       "schedules ticks nightly-report --limit 20",
       "schedules ticks --outcome missed --from 2026-03-01T00:00:00Z",
@@ -174,8 +187,12 @@ function schedulesTicksCommand(call: Call): Command {
     .option("--outcome <outcome>", OUTCOMES.join(", "), oneOf(OUTCOMES))
     .option("--from <time>", "ticks at or after this time", readInstantFlag)
     .option("--to <time>", "ticks at or before this time", readInstantFlag)
-    .option("--limit <count>", "at most so many (default: 50)", wholeNumber({ min: 1, max: 1_000 }))
-    .option("--cursor <cursor>", "go on where an earlier list ended");
+    .option(
+      "--limit <count>",
+      "at most this many (default: 50)",
+      wholeNumber({ min: 1, max: 1_000 }),
+    )
+    .option("--cursor <cursor>", "continue where an earlier list ended");
   return act<TicksFlags>(withConfigOption(withWatchOption(command)), call, async (flags, name) => {
     const { shell } = call;
     const filter: TickListOptions = filterOf(flags, TICKS_FILTERS);
@@ -192,7 +209,7 @@ function schedulesTicksCommand(call: Call): Command {
   });
 }
 
-// `holdfast schedules preview`: the next ticks of a schedule, as its definition has them.
+// `holdfast schedules preview`: the next ticks of a schedule by its definition.
 
 type PreviewFlags = CommonFlags & WatchFlags & { readonly count: number };
 
@@ -215,7 +232,9 @@ function schedulesPreviewCommand(call: Call): Command {
         const setting = { colours: shell.colours, nowMs: systemClock.wallMs() };
         const lines = [
           shell.colours.dim(plain(schedule.description)),
-          ...(schedule.status === "paused" ? ["It is paused: these fire if it is resumed."] : []),
+          ...(schedule.status === "paused"
+            ? ["It is paused: these ticks fire only if it is resumed."]
+            : []),
           previewText(preview, schedule, setting),
         ];
         const { text } = await underPause(
@@ -229,13 +248,13 @@ function schedulesPreviewCommand(call: Call): Command {
   );
 }
 
-// `holdfast schedules explain`: why there was a run at an instant, or why not.
+// `holdfast schedules explain`: why a run was or was not made at an instant.
 
 function schedulesExplainCommand(call: Call): Command {
   const command = newCommand({
     name: "explain",
     summary:
-      "Say why there was a run at an instant, or why not, and what that rests on; without an instant, of the last tick.",
+      "Explain why a run was or was not made at an instant, with the evidence; without an instant, for the last tick.",
     examples: [
       "schedules explain nightly-report",
       "schedules explain nightly-report 2026-03-29T02:00:00+01:00",
@@ -243,11 +262,11 @@ function schedulesExplainCommand(call: Call): Command {
     ],
   })
     .argument("<name>", "name of the schedule", readName)
-    .argument("[at]", "the instant, with its zone (default: the last tick)", (text) =>
-      readInstantFlag(text).toISOString(),
-    );
-  return act<CommonFlags>(withConfigOption(command), call, async (flags, name = "", at) => {
+    // Several words: a printed time has spaces, and need not be quoted.
+    .argument("[at...]", "the instant, with its zone (default: the last tick)");
+  return act<CommonFlags>(withConfigOption(command), call, async (flags, name = "", ...words) => {
     const { shell } = call;
+    const at = words.length === 0 ? undefined : readInstantWords(words, "<at>").toISOString();
     return withInstance({ flags, purpose: "existing", shell }, async (holdfast) => {
       const explanation = await aboutSchedule({ holdfast, name }, () =>
         holdfast.schedules.explain(name, at),
@@ -263,14 +282,13 @@ function schedulesExplainCommand(call: Call): Command {
 // `holdfast schedules versions`: every definition that a schedule had, who made it and what changed.
 
 const WHEN_LENGTH_MAX = 50;
-/** What every version has of its own. */
+/** Members that differ in every version. */
 const OWN = ["version", "kind", "at", "by", "description"];
 
 function schedulesVersionsCommand(call: Call): Command {
   const command = newCommand({
     name: "versions",
-    summary:
-      "List the definitions that a schedule had, with who changed what; also of a deleted one.",
+    summary: "List all definitions of a schedule, with who changed what; also of a deleted one.",
     examples: ["schedules versions nightly-report"],
   }).argument("<name>", "name of the schedule", readName);
   return act<CommonFlags & WatchFlags>(

@@ -1,10 +1,11 @@
-// `holdfast simulate`: instances of the engine in virtual time, with everything that can go wrong, from
-// seeds. A seed that breaks a promise is shrunk to few faults, and its story is told. Needs no database.
+// `holdfast simulate`: runs simulated instances in virtual time under faults, from seeds. It shrinks a seed that breaks a promise
+// to few faults, and prints its story. Needs no database.
 
 import type { Command } from "commander";
 import type { CampaignReport, Counters } from "../../testing/simulator/index.js";
 import { act, type Call, newCommand } from "../command.js";
-import { UsageError, wholeNumber } from "../flags/usage.js";
+import { UsageError } from "../failure.js";
+import { wholeNumber } from "../flags/read.js";
 import type { CommonFlags } from "../instance.js";
 import { ProgressBar } from "../output/progress-bar.js";
 import { EXIT, type Shell } from "../shell.js";
@@ -22,7 +23,7 @@ export function simulateCommand(call: Call): Command {
   const seed = wholeNumber({ min: 0, max: SEED_MAX });
   const command = newCommand({
     name: "simulate",
-    summary: "Run simulated instances with everything that can go wrong, and check every promise.",
+    summary: "Simulate instances under faults, and check every promise.",
     examples: [
       "simulate --seeds 100",
       "simulate --seeds 50 --from 1001 --json",
@@ -34,16 +35,16 @@ export function simulateCommand(call: Call): Command {
     .option("--seed <seed>", "one seed, with its story; shrunk to few faults if it fails", seed);
   return act<Flags>(command, call, async (flags) => {
     if ((flags.seed === undefined) === (flags.seeds === undefined))
-      throw new UsageError("Give either --seeds with how many, or --seed with one of them.");
+      throw new UsageError("Give either --seeds with a count, or --seed with one seed.");
     if (flags.seed !== undefined && flags.from !== undefined)
-      throw new UsageError("--from goes with --seeds; --seed is one seed alone.");
+      throw new UsageError("--from goes with --seeds; --seed runs one seed only.");
     return flags.seed === undefined
       ? many(call.shell, { seeds: flags.seeds ?? 1, from: flags.from ?? 1 })
       : one(call.shell, flags.seed);
   });
 }
 
-/** Loaded only when asked for: the other commands start sooner without it. */
+/** Loaded on demand: the other commands start sooner without it. */
 function simulator() {
   return import("../../testing/simulator/index.js");
 }
@@ -73,16 +74,16 @@ async function many(
 
 async function one(shell: Shell, seed: number): Promise<number> {
   const { runSeed, shrinkSeed } = await simulator();
-  const told = await runSeed(seed, { isTold: true });
-  const { violations, hash } = told;
+  const report = await runSeed(seed, { hasStory: true });
+  const { violations, hash } = report;
   const shrunk = violations.length === 0 ? null : await shrinkSeed(seed);
-  const left = shrunk?.faultsLeft.length ?? told.faults;
+  const left = shrunk?.faultsLeft.length ?? report.faults;
   const lines = [
-    ...(shrunk?.report.story ?? told.story),
+    ...(shrunk?.report.story ?? report.story),
     "",
     shrunk
-      ? `Seed ${seed} breaks a promise. What is told above takes ${left} of its faults and ${shrunk.operationsLeft.length} of its operations.`
-      : `Seed ${seed} breaks no promise: ${told.instances} instances, ${told.faults} faults, ${told.operations} operations.`,
+      ? `Seed ${seed} breaks a promise. The story above needs ${left} of its faults and ${shrunk.operationsLeft.length} of its operations.`
+      : `Seed ${seed} breaks no promise: ${report.instances} instances, ${report.faults} faults, ${report.operations} operations.`,
     ...violations.map(({ promise, text }) => `${promise}: ${text}`),
     `Event log ${hash}`,
   ];
@@ -95,10 +96,10 @@ async function one(shell: Shell, seed: number): Promise<number> {
   return violations.length === 0 ? EXIT.done : EXIT.no;
 }
 
-function page(report: CampaignReport, words: Readonly<Record<keyof Counters, string>>): string {
+function page(report: CampaignReport, labels: Readonly<Record<keyof Counters, string>>): string {
   const { seeds, from, violations, counters, virtualMs, faults, operations, hash } = report;
-  const rare = (Object.keys(words) as (keyof Counters)[]).map(
-    (name) => `  ${String(counters[name]).padStart(8)}  ${words[name]}`,
+  const rare = (Object.keys(labels) as (keyof Counters)[]).map(
+    (name) => `  ${String(counters[name]).padStart(8)}  ${labels[name]}`,
   );
   return [
     `Seeds ${from} to ${from + seeds - 1}: ${Math.round(virtualMs / HOUR_MS)} virtual hours, ` +

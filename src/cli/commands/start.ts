@@ -4,11 +4,11 @@ import type { Command } from "commander";
 import { HEARTBEATS, type Heartbeat, type StartOptions } from "../../instance/config.js";
 import { requireName } from "../../shared/names.js";
 import { act, type Call, newCommand } from "../command.js";
+import { UsageError } from "../failure.js";
 import { FlagErrors } from "../flags/errors.js";
-import { oneOf, refusing, UsageError, wholeNumber } from "../flags/usage.js";
+import { oneOf, refusing, wholeNumber } from "../flags/read.js";
 import { type CommonFlags, loadInstance } from "../instance.js";
-import { readPlace, type ServeFlags } from "../serving.js";
-import { workUntilSignal } from "../work.js";
+import { readPlace, type ServeFlags, workUntilSignal } from "../work.js";
 
 const GRACE_MS = 25_000;
 
@@ -55,24 +55,27 @@ export function startCommand(call: Call): Command {
 export function withWorkOptions(command: Command): Command {
   return command
     .argument("[config]", "configuration file (default: the one in this folder)")
-    .option("--no-scheduler", "fire no schedules")
-    .option("--no-worker", "execute nothing")
-    .option("--no-http", "serve no HTTP")
-    .option("--host <host>", "where HTTP listens (default: HOLDFAST_HOST, else 127.0.0.1)")
+    .option("--no-scheduler", "do not fire schedules")
+    .option("--no-worker", "do not execute runs")
+    .option("--no-http", "do not serve HTTP")
+    .option(
+      "--host <host>",
+      "the host that HTTP listens on (default: HOLDFAST_HOST, else 127.0.0.1)",
+    )
     .option(
       "--port <port>",
-      "the port of HTTP; 0 is any free one (default: HOLDFAST_PORT, else 4780)",
+      "the port of HTTP; 0 means any free one (default: HOLDFAST_PORT, else 4780)",
       wholeNumber({ min: 0, max: 65_535 }),
     )
     .option("--queues <names>", "only these queues, separated by commas", readQueues)
     .option(
       "--concurrency <count>",
-      "runs at the same time (default: 10)",
+      "how many runs at the same time (default: 10)",
       wholeNumber({ min: 1, max: 10_000 }),
     )
     .option(
       "--heartbeat <from>",
-      "heartbeats from the main thread or one of their own: main, thread",
+      "send heartbeats from the main thread or a separate one: main, thread",
       oneOf(HEARTBEATS),
     );
 }

@@ -1,6 +1,6 @@
-// One program as one run: it holds a lease while the program lives, keeps its output as log lines and its
-// exit code as its end. The program is started by this very process and by no other worker, so each call
-// takes a seat of that name, which is a lock and a queue of its own; with --lock there is one seat only.
+// Executes one program as one run for `holdfast exec`: holds a lease while the program lives, and stores its output as log lines
+// and its exit code as the end. Only this process may start the program, so each call takes a seat of its own: a lock and a queue
+// that no other process uses. With --lock there is only one seat.
 
 import { hostname } from "node:os";
 import type { Holdfast } from "../../holdfast.js";
@@ -8,42 +8,41 @@ import type { HeldLock } from "../../locks/locking.js";
 import { waitingText } from "../../runs/pending-reason.js";
 import type { RunId } from "../../runs/rules/run.js";
 import { systemClock } from "../../shared/adapters/clock.js";
-import { formatDuration } from "../../shared/duration-text.js";
+import { formatDuration } from "../../shared/duration.js";
 import { PermanentError } from "../../shared/errors.js";
 import { textProp } from "../../shared/failure.js";
 import { delay } from "../../shared/ports.js";
 import type { RunContext } from "../../worker/handler/context.js";
 import { pauseText } from "../commands/pause.js";
-import { DeclinedError, describeExit } from "../failure.js";
-import { UsageError } from "../flags/usage.js";
+import { DeclinedError, describeExit, UsageError } from "../failure.js";
 import type { Shell } from "../shell.js";
 import { type ExecEnd, GRACE_MS, type ProgramParams, performProgram } from "./program.js";
 
 export type ExecParams = ProgramParams & {
   readonly name: string;
   readonly isLocked: boolean;
-  /** With a lock: how long it is waited for. */
+  /** With a lock: how long to wait for it. */
   readonly waitMs: number | null;
   readonly leaseMs: number;
 };
 
-export type ExecAnswer =
+export type ExecResult =
   | { readonly kind: "ended"; readonly runId: RunId; readonly ended: ExecEnd }
   | { readonly kind: "locked"; readonly holder: string | null; readonly until: Date | null };
 
 const SEATS_MAX = 1_000;
 const LINES_KEPT_MAX = 10_000;
-/** A limit that nobody gave is none, and the table wants one. */
+/** The table needs a timeout; this one stands for none. */
 const TIMEOUT_NONE_MS = 365 * 86_400_000;
 const BEGIN_WITHIN_MS = 30_000;
-const LOST_ANSWER_MS = 5_000;
+const LOST_RESPONSE_MS = 5_000;
 const STORE_WITHIN_MS = 60_000;
 
 export async function execAsRun(
   holdfast: Holdfast,
   params: ExecParams,
   shell: Shell,
-): Promise<ExecAnswer> {
+): Promise<ExecResult> {
   const { name, isLocked, waitMs, leaseMs } = params;
   const program = declare(holdfast, params);
   const wait = waitMs === null ? {} : { wait: waitMs };
@@ -54,40 +53,40 @@ export async function execAsRun(
     const work = async (held: HeldLock) => {
       if (isLocked && held.fence === null)
         throw new DeclinedError(
-          "--lock cannot be kept: locks are switched off (HOLDFAST_LOCKING_ENABLED, or `locking` in code). Nothing was started.",
+          "--lock cannot work: locks are switched off (HOLDFAST_LOCKING_ENABLED, or `locking` in code). Nothing was started.",
           "START_REFUSED",
         );
       held.signal.addEventListener("abort", program.lockLost);
       seen = await seated({ holdfast, name, queue, program, shell });
       return seen;
     };
-    const answer = await holdfast
+    const locked = await holdfast
       .lock(lock, { lease: leaseMs, ...wait }, work)
       .catch((error: unknown) => {
         program.close();
-        // What became of the lock when the program had ended changes nothing about the program.
+        // A lost lock no longer matters after the program has ended.
         if (seen) return { acquired: true, value: seen as Seated } as const;
         throw error;
       });
-    if (answer.acquired) return { kind: "ended", ...answer.value };
-    if (isLocked) return { kind: "locked", holder: answer.holder, until: answer.until };
+    if (locked.acquired) return { kind: "ended", ...locked.value };
+    if (isLocked) return { kind: "locked", holder: locked.holder, until: locked.until };
   }
-  throw new DeclinedError(`${SEATS_MAX} programs run as ${name} already.`, "START_REFUSED");
+  throw new DeclinedError(`${SEATS_MAX} programs already run as ${name}.`, "START_REFUSED");
 }
 
 type Seated = { readonly runId: RunId; readonly ended: ExecEnd };
 
 type Program = {
-  /** The run that the program is of, once it has begun. */
+  /** The run of the program, once it has begun. */
   readonly begun: Promise<RunId>;
   readonly ended: Promise<ExecEnd>;
   readonly input: unknown;
   readonly lockLost: () => void;
-  /** From now on it does not begin. */
+  /** After this call the program does not begin. */
   readonly close: () => void;
 };
 
-/** The job of that name, whose one run is this program. */
+/** Declares the job of that name, whose only run here is this program. */
 function declare(holdfast: Holdfast, params: ExecParams): Program {
   const { name, command, timeoutMs, leaseMs } = params;
   const lost = new AbortController();
@@ -104,21 +103,21 @@ function declare(holdfast: Holdfast, params: ExecParams): Program {
     if (isClosed)
       throw new PermanentError("The process that made this run gave up before it began.");
     begin(ctx.runId);
-    const told = await performProgram(params, {
+    const performed = await performProgram(params, {
       signal: AbortSignal.any([ctx.signal, lost.signal]),
       isLost: () => lost.signal.aborted || isLeaseLost(ctx.signal),
       onLine: (stream, line) => ctx.log.info({ stream }, line),
     });
-    end(told.ended);
-    if (told.failure) throw told.failure;
-    return told.result;
+    end(performed.ended);
+    if (performed.failure) throw performed.failure;
+    return performed.result;
   };
   try {
     holdfast.job(name, {
       run: run as never,
       lease: leaseMs,
       timeout: (timeoutMs ?? TIMEOUT_NONE_MS) + 2 * GRACE_MS,
-      // Whoever wrote the line decides when it runs again.
+      // The author of the crontab line decides when the program runs again.
       retry: { attempts: 1 },
       onLost: "fail",
       logs: { keep: "all", max: LINES_KEPT_MAX },
@@ -126,7 +125,7 @@ function declare(holdfast: Holdfast, params: ExecParams): Program {
   } catch (error) {
     if (textProp(error, "code") !== "JOB_DUPLICATE") throw error;
     throw new UsageError(
-      `${name} is the name of a job in the configuration file; give the program another one.`,
+      `${name} is the name of a job in the configuration file; give the program another name.`,
     );
   }
   return {
@@ -140,7 +139,7 @@ function declare(holdfast: Holdfast, params: ExecParams): Program {
   };
 }
 
-/** In a seat nobody else makes runs: what waits there is of a process that died before it began. */
+/** Executes the program in its seat. A run that waits there belongs to a process that died before it began. */
 async function seated(params: {
   readonly holdfast: Holdfast;
   readonly name: string;
@@ -160,12 +159,12 @@ async function seated(params: {
   const worker = { concurrency: 1, jobs: [name], queues: [queue] };
   await holdfast.start({ scheduler: false, worker });
   const id = await enqueued(holdfast, { name, queue, program });
-  const patience = new AbortController();
+  const giveUp = new AbortController();
   const hasBegun = await Promise.race([
     program.begun.then(() => true),
-    delay(systemClock, BEGIN_WITHIN_MS, patience.signal).then(() => false),
+    delay(systemClock, BEGIN_WITHIN_MS, giveUp.signal).then(() => false),
   ]);
-  patience.abort();
+  giveUp.abort();
   if (!hasBegun) throw await notBegun(holdfast, id);
   const ended = await program.ended;
   await holdfast.runs.wait(id, { timeout: STORE_WITHIN_MS }).catch((error: unknown) => {
@@ -175,7 +174,7 @@ async function seated(params: {
   return { runId: id, ended };
 }
 
-/** An answer that was lost on its way: the run is there if the program begins. */
+/** Stores the run. If the response is lost, the run exists if the program begins. */
 async function enqueued(
   holdfast: Holdfast,
   { name, queue, program }: { name: string; queue: string; program: Program },
@@ -183,10 +182,10 @@ async function enqueued(
   try {
     return (await holdfast.enqueue(name, program.input, { queue })).id;
   } catch (error) {
-    const patience = new AbortController();
-    const late = delay(systemClock, LOST_ANSWER_MS, patience.signal).then(() => null);
+    const giveUp = new AbortController();
+    const late = delay(systemClock, LOST_RESPONSE_MS, giveUp.signal).then(() => null);
     const id = await Promise.race([program.begun, late]);
-    patience.abort();
+    giveUp.abort();
     if (id === null) throw error;
     return id;
   }
@@ -198,7 +197,7 @@ async function notBegun(holdfast: Holdfast, id: RunId): Promise<DeclinedError> {
   const why = run?.waitingFor ? `: ${waitingText(run.waitingFor)}` : "";
   const within = formatDuration(BEGIN_WITHIN_MS);
   return new DeclinedError(
-    `Run ${id} was not begun within ${within}${why}. It is cancelled, and nothing was started.`,
+    `Run ${id} did not begin within ${within}${why}. It is cancelled, and nothing was started.`,
     "NOT_BEGUN",
   );
 }
@@ -207,7 +206,7 @@ function isLeaseLost(signal: AbortSignal): boolean {
   return signal.aborted && textProp(signal.reason, "code") === "LEASE_LOST";
 }
 
-/** Without a run: where the database cannot be reached and the program is to be started all the same. */
+/** Starts the program without a run, for --anyway while the database cannot be reached. */
 export async function execAnyway(params: ExecParams): Promise<ExecEnd> {
   const { signal } = new AbortController();
   const nobody = { signal, isLost: () => false, onLine: () => undefined };

@@ -1,8 +1,8 @@
-// The program of `holdfast exec`: started, listened to, passed signals on, and judged by how it ended. It knows
-// nothing of runs; whoever keeps one hears the lines and says when to stop.
+// Starts the program of `holdfast exec`, reads its output, forwards signals and judges how it ended. It knows nothing of runs: the
+// caller gets the lines and says when to stop.
 
 import { type ProgramEnd, runProgram, type Stream } from "../../shared/adapters/child-process.js";
-import { formatDuration } from "../../shared/duration-text.js";
+import { formatDuration } from "../../shared/duration.js";
 import { PermanentError } from "../../shared/errors.js";
 import { textProp } from "../../shared/failure.js";
 import { LastLines, OutputLines } from "../../shared/output-lines.js";
@@ -15,25 +15,25 @@ export type ProgramParams = {
 export type ExecEnd = {
   readonly exit: number;
   readonly end: ProgramEnd | null;
-  /** What is to be said of it; null: the program itself has said all. */
+  /** A message about the end; null if the program's own output is enough. */
   readonly complaint: string | null;
 };
 
-/** How it ended, for whoever called and for its run. */
-export type Told = {
+/** How it ended, for the caller and for its run. */
+export type Performed = {
   readonly ended: ExecEnd;
   readonly result: unknown;
   readonly failure: Error | null;
 };
 
-export type Listening = {
+export type ProgramListener = {
   readonly signal: AbortSignal;
-  /** Whether the signal came because another may be at the same work. */
+  /** Whether the signal came because another process may do the same work. */
   isLost(): boolean;
   onLine(stream: Stream, line: string): void;
 };
 
-/** As timeout(1), env(1) and shells have them. */
+/** The exit codes that timeout(1), env(1) and shells use. */
 const EXIT_TIMEOUT = 124;
 const EXIT_NOT_RUNNABLE = 126;
 const EXIT_NOT_FOUND = 127;
@@ -57,7 +57,10 @@ const SIGNAL_NUMBERS: Readonly<Record<string, number>> = {
   SIGTERM: 15,
 };
 
-export async function performProgram(params: ProgramParams, by: Listening): Promise<Told> {
+export async function performProgram(
+  params: ProgramParams,
+  by: ProgramListener,
+): Promise<Performed> {
   const { command, timeoutMs } = params;
   const [file = "", ...args] = command;
   const last = new LastLines(LINES_IN_ERROR);
@@ -96,14 +99,19 @@ function judge(
   params: ProgramParams,
   end: ProgramEnd,
   { last, isLost }: { readonly last: string; readonly isLost: boolean },
-): Told {
+): Performed {
   const { exitCode, signal, durationMs } = end;
   const exit = exitCode ?? EXIT_OF_SIGNAL + (SIGNAL_NUMBERS[signal ?? ""] ?? 0);
-  const fail = (told: { exit: number; code: string; text: string; isSaid: boolean }): Told => ({
-    ended: { exit: told.exit, end, complaint: told.isSaid ? told.text : null },
+  const fail = (failure: {
+    exit: number;
+    code: string;
+    text: string;
+    isSaid: boolean;
+  }): Performed => ({
+    ended: { exit: failure.exit, end, complaint: failure.isSaid ? failure.text : null },
     result: null,
-    failure: new PermanentError(last === "" ? told.text : `${told.text}\n${last}`, {
-      code: told.code,
+    failure: new PermanentError(last === "" ? failure.text : `${failure.text}\n${last}`, {
+      code: failure.code,
     }),
   });
   if (end.endedBy === "timeout") {
@@ -133,7 +141,7 @@ function judge(
   return fail({ exit, code: signal ?? `EXIT_${exitCode}`, text, isSaid: false });
 }
 
-function notStarted(file: string, error: unknown): Told {
+function notStarted(file: string, error: unknown): Performed {
   const code = textProp(error, "code") ?? "";
   const why =
     code === "ENOENT" ? "there is no such program" : code === "EACCES" ? "it may not be run" : code;
@@ -149,7 +157,7 @@ function notStarted(file: string, error: unknown): Told {
   };
 }
 
-/** The program waits for whoever reads; one who reads no more keeps it from nothing. */
+/** Waits for the reader of our output; a reader that left does not block the program. */
 function writeThrough(stream: Stream, chunk: Uint8Array): Promise<void> {
   return new Promise((resolve) => {
     process[stream].write(chunk, () => resolve());

@@ -4,7 +4,7 @@ import { type Command, InvalidArgumentError } from "commander";
 import type { Holdfast } from "../../holdfast.js";
 import { ConfigurationError, type Problem } from "../../shared/errors.js";
 import { prop, textProp } from "../../shared/failure.js";
-import { UsageError } from "./usage.js";
+import { UsageError } from "../failure.js";
 
 export type WrongFlag = { readonly text: string; readonly problem: Problem };
 
@@ -19,7 +19,7 @@ export function noteWrongFlags(command: Command, wrong: WrongFlag[]): void {
         () => parseArg(value, previous) as T,
         previous,
         (message) => ({
-          text: `option '${option.flags}' argument '${value}' is invalid. ${message}`,
+          text: `${option.long ?? option.flags} ${JSON.stringify(value)}: ${asProblem(message)}`,
           problem: { field: option.long ?? option.flags, message: asProblem(message) },
         }),
       );
@@ -33,7 +33,7 @@ export function noteWrongFlags(command: Command, wrong: WrongFlag[]): void {
         () => parseArg(value, previous) as T,
         previous,
         (message) => ({
-          text: `command-argument value '${value}' is invalid for argument '${argument.name()}'. ${message}`,
+          text: `<${argument.name()}> ${JSON.stringify(value)}: ${asProblem(message)}`,
           problem: { field: `<${argument.name()}>`, message: asProblem(message) },
         }),
       );
@@ -43,7 +43,7 @@ export function noteWrongFlags(command: Command, wrong: WrongFlag[]): void {
 export function refuseWrongFlags(wrong: readonly WrongFlag[]): void {
   if (wrong.length === 0) return;
   throw new UsageError(
-    `${wrong.map(({ text }) => text).join("\n")}\nAdd --help to see what there is.`,
+    `${wrong.map(({ text }) => text).join("\n")}\nAdd --help to see the commands and options.`,
   );
 }
 
@@ -69,7 +69,7 @@ function named(text: string): WrongFlag {
   return { text, problem: { field, message } };
 }
 
-/** "It must be …" of a flag is "must be …" of a field. */
+/** Turns the message of a flag ("It must be …") into the message of a field ("must be …"). */
 function asProblem(message: string): string {
   return message.replace(/^It /, "");
 }
@@ -173,8 +173,8 @@ export class FlagErrors {
     } catch (error) {
       if (this.#problems.length === 0) throw error;
       const isNamed = Array.isArray(prop(prop(error, "cause"), "problems"));
-      const said = textProp(error, "message") ?? "";
-      throw this.#refusal(isNamed ? said : `${said}\n${this.#lines()}`, error);
+      const message = textProp(error, "message") ?? "";
+      throw this.#refusal(isNamed ? message : `${message}\n${this.#lines()}`, error);
     }
     if (this.#problems.length > 0) throw this.#refusal(this.#lines(), null);
     return holdfast;
@@ -186,7 +186,8 @@ export class FlagErrors {
 
   /** Any wrong flag makes it a usage error. */
   #refusal(message: string, error: unknown): Error {
-    if (this.#isUsage) return new UsageError(`${message}\nAdd --help to see what there is.`);
+    if (this.#isUsage)
+      return new UsageError(`${message}\nAdd --help to see the commands and options.`);
     if (error instanceof Error) return Object.assign(error, { message });
     return new ConfigurationError(this.#problems);
   }

@@ -1,5 +1,5 @@
-// The flags that say what a schedule is, as options of the library: all of them for a new schedule,
-// or laid over the present ones for a change.
+// Turns the flags of a schedule into options of the library, for `schedules create` and, laid over the current definition, for
+// `schedules update`.
 
 import { type Command, InvalidArgumentError } from "commander";
 import type { ScheduleAlertOptions } from "../../alerts/rules/rules.js";
@@ -9,15 +9,15 @@ import { OVERLAPS, type Overlap } from "../../schedules/rules/overlap.js";
 import { MISSED_LIMIT_MAX, MISSED_RUNS } from "../../schedules/rules/schedule.js";
 import type { Schedule } from "../../schedules/view.js";
 import { requireName, requirePriority, requireTags } from "../../shared/names.js";
-import { readInput } from "./read.js";
+import { UsageError } from "../failure.js";
 import {
   oneOf,
   readDurationFlag,
+  readInput,
   readInstantFlag,
   refusing,
-  UsageError,
   wholeNumber,
-} from "./usage.js";
+} from "./read.js";
 
 type MissedRun = (typeof MISSED_RUNS)[number];
 
@@ -47,7 +47,7 @@ export type ScheduleFlags = DstFlags & {
 
 const PATTERNS = ["cron", "every", "at"] as const;
 
-/** What a schedule may do without, by the name of its flag. */
+/** Members that `--unset` can remove, by the name of their flag. */
 export const UNSETTABLE = [
   "from",
   "until",
@@ -65,16 +65,16 @@ export type Unsettable = (typeof UNSETTABLE)[number];
 
 export function withScheduleOptions(command: Command): Command {
   command
-    .option("--cron <fields>", "5 fields, or 6 with seconds first, in quotes; or @daily …")
-    .option("--every <interval>", "10m: a grid; 10m..15m: so long after the last run ended")
+    .option("--cron <fields>", "5 fields, or 6 with seconds first, quoted; or @daily …")
+    .option("--every <interval>", "10m: a fixed grid; 10m..15m: this long after the last run ended")
     .option("--at <time>", "one time, for example 2030-01-31T09:00:00Z", readInstantFlag)
     .option("--tz, --timezone <zone>", "IANA name, for example Europe/Paris (default: UTC)")
-    .option("--from <time>", "no tick before; the grid of --every begins there", readInstantFlag)
+    .option("--from <time>", "no tick before; the grid of --every starts there", readInstantFlag)
     .option("--until <time>", "no tick after", readInstantFlag)
     .option("--exclude <date>", "2026-12-25, 2026-12-24..2026-12-26 or 12-25; repeatable", many)
     .option("--calendar <name>", "leave out what this calendar excludes; repeatable", many);
   return withDstOptions(command)
-    .option("--input <json>", "given to every run (default: null), or - for standard input")
+    .option("--input <json>", "the input of every run (default: null), or - for standard input")
     .option(
       "--overlap <policy>",
       "while a run is live: skip (default), queue, allow or replace",
@@ -85,37 +85,40 @@ export function withScheduleOptions(command: Command): Command {
       "ticks that nobody fired: latest (default), all or skip",
       oneOf(MISSED_RUNS),
     )
-    .option("--missed-within <duration>", "do not make up for older ones", readDurationFlag)
+    .option("--missed-within <duration>", "do not make up for older ticks", readDurationFlag)
     .option(
       "--missed-limit <count>",
-      "with --missed all: at most so many (default: 100)",
+      "with --missed all: at most this many (default: 100)",
       wholeNumber({ min: 1, max: MISSED_LIMIT_MAX }),
     )
-    .option("--after-failure <duration>", "hold ticks back so long: 30m, or 20m..40m")
+    .option(
+      "--after-failure <duration>",
+      "after a failed run, hold ticks back this long: 30m, or 20m..40m",
+    )
     .option(
       "--grace <duration>",
-      "fired within it is on time (30s); a monitor waits so long (5m)",
+      "how late still counts as on time (30s); how long a monitor waits (5m)",
       readDurationFlag,
     )
-    .option("--priority <number>", "-100 … 100, larger is more urgent", (text) =>
+    .option("--priority <number>", "-100 … 100; larger is more urgent", (text) =>
       refusing(() => requirePriority(wholeNumber({ min: -100, max: 100 })(text), "--priority")),
     )
-    .option("--queue <name>", "another queue than the job's own", (text) =>
+    .option("--queue <name>", "a queue other than the job's own", (text) =>
       refusing(() => requireName(text, "--queue")),
     )
-    .option("--tag <tag>", "of its runs; repeatable", (text, before: readonly string[] = []) =>
+    .option("--tag <tag>", "tag of its runs; repeatable", (text, before: readonly string[] = []) =>
       refusing(() => requireTags([...before, text], "--tag")),
     )
-    .option("--alerts <json>", 'rules of its own: \'{"stale":"30m"}\'; false: none', readAlerts);
+    .option("--alerts <json>", 'its own alert rules: \'{"stale":"30m"}\'; false: none', readAlerts);
 }
 
-/** What its members mean is for the library to say. */
+/** Checks only that it is JSON; the library checks its members. */
 function readAlerts(text: string): ScheduleAlertOptions | false {
   try {
     const value: unknown = JSON.parse(text);
     if (value === false || (typeof value === "object" && value !== null)) return value as false;
   } catch {
-    // Said below.
+    // The error below covers this too.
   }
   throw new InvalidArgumentError(`It must be JSON such as '{"stale":"30m"}', or false for none.`);
 }
@@ -128,23 +131,23 @@ export function readUnset(text: string, before: readonly Unsettable[] = []): rea
   return [...before, ...text.split(",").map((each) => oneOf(UNSETTABLE)(each.trim()))];
 }
 
-/** Refused before anything is opened. */
+/** Runs before anything is opened. */
 export function refuseSeveralPatterns(flags: ScheduleFlags): void {
   const given = PATTERNS.filter((name) => flags[name] !== undefined);
   if (given.length < 2) return;
   const named = given.map((name) => `--${name}`).join(" and ");
-  throw new UsageError(`${named} exclude each other; give one of them.`);
+  throw new UsageError(`${named} exclude each other; give only one.`);
 }
 
 export function requirePattern(flags: ScheduleFlags): void {
   refuseSeveralPatterns(flags);
   if (PATTERNS.some((name) => flags[name] !== undefined)) return;
   throw new UsageError(
-    'Say when it ticks: --cron "30 2 * * *", --every 10m or --at 2030-01-31T09:00:00Z.',
+    'Name when it ticks: --cron "30 2 * * *", --every 10m or --at 2030-01-31T09:00:00Z.',
   );
 }
 
-/** The members that flags were given for; the others keep their defaults. */
+/** The members whose flags were given; the others keep their defaults. */
 export async function optionsOf(
   flags: ScheduleFlags,
 ): Promise<Partial<Omit<UpsertOptions, "missed">> & Pick<UpsertOptions, "missed">> {
@@ -176,7 +179,7 @@ export async function optionsOf(
   });
 }
 
-/** The present definition with the flags laid over it. */
+/** The current definition with the flags laid over it. */
 export async function changedOptions(
   schedule: Schedule,
   { flags, unset }: { readonly flags: ScheduleFlags; readonly unset: readonly Unsettable[] },
@@ -188,7 +191,7 @@ export async function changedOptions(
   const pattern = isNewPattern ? {} : given({ cron, every, at });
   const isCron = (isNewPattern ? flags.cron : cron) !== undefined;
   const clocks = { ...(isCron ? dst : {}), ...wanted.dst };
-  // What was a monitor becomes a schedule by being given a job.
+  // A monitor becomes a schedule if --job is given.
   const isMonitor = schedule.monitor && flags.job === undefined;
   return {
     ...(isMonitor ? withoutRuns(rest) : rest),
@@ -201,7 +204,7 @@ export async function changedOptions(
   } as UpsertOptions;
 }
 
-/** A monitor has nothing that says how runs are made here. */
+/** Without the options about runs, which a monitor does not have. */
 function withoutRuns(options: object): object {
   const ofRuns = ["job", "input", "overlap", "missed"];
   return Object.fromEntries(Object.entries(options).filter(([name]) => !ofRuns.includes(name)));
@@ -245,13 +248,13 @@ function optionsFrom(
 
 type Given<T> = { [K in keyof T]?: Exclude<T[K], undefined> };
 
-/** Without the members that are undefined: to the library those are given, and wrong. */
+/** Drops undefined members: the library would refuse them as wrong values. */
 function given<T extends object>(members: T): Given<T> {
   const entries = Object.entries(members).filter(([, value]) => value !== undefined);
   return Object.fromEntries(entries) as Given<T>;
 }
 
-// The options for what a fixed-time cron schedule does where the clocks change.
+// Options for clock changes, for cron schedules with fixed times.
 
 type Gap = NonNullable<DstOptions["gap"]>;
 type DstOverlap = NonNullable<DstOptions["overlap"]>;
@@ -274,7 +277,7 @@ export function withDstOptions(command: Command): Command {
     );
 }
 
-/** Undefined where nothing was given. */
+/** Undefined if no flag was given. */
 export function dstOptions({ dstGap, dstOverlap }: DstFlags): DstOptions | undefined {
   if (dstGap === undefined && dstOverlap === undefined) return undefined;
   return {

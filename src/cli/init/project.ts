@@ -1,13 +1,13 @@
-// Writes a first project into a folder: what is missing is made or added, what is there is never written
-// over. Says what it wrote, what it left alone, and what to type next.
+// Writes a first project into a folder: adds missing files and lines, and never overwrites existing ones. Returns the files that
+// it wrote, changed and kept, and the commands to type next.
 
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { createRequire } from "node:module";
 import path from "node:path";
+import type { CrontabEntry } from "../../schedules/cron/crontab.js";
 import { CONFIG_NAMES } from "../config-file.js";
 import { DeclinedError } from "../failure.js";
 import { environmentText } from "../package-files.js";
-import type { ConfigKind } from "./config.js";
 
 export type Written = {
   readonly written: readonly string[];
@@ -28,7 +28,7 @@ type Manifest = {
   readonly devDependencies?: Readonly<Record<string, string>>;
 } & Readonly<Record<string, unknown>>;
 
-/** TypeScript where the folder has some; not where its files are CommonJS, which cannot load this package. */
+/** TypeScript if the folder uses it. A folder of CommonJS files gets an .mjs file, because CommonJS cannot load this package. */
 export function kindOfFolder(folder: string): ConfigKind {
   const { type, dependencies, devDependencies } = readManifest(folder) ?? { type: "module" };
   if (type !== "module") return "mjs";
@@ -73,7 +73,7 @@ export function writeProject(params: {
   return { written, changed, kept, next: nextCommands(folder, added) };
 }
 
-/** One configuration file is found; a second one would be passed over in silence. */
+/** Commands use the first configuration file that they find: a second one would be ignored silently. */
 function refuseOther(folder: string, kind: ConfigKind, isForced: boolean): void {
   const existing = CONFIG_NAMES.filter((name) => existsSync(path.join(folder, name)));
   const blocking = existing.filter((name) => !isForced || name !== `holdfast.config.${kind}`);
@@ -142,7 +142,7 @@ function extendIgnored(
   return { text: `${before}${gap}${added.join("\n")}\n`, added };
 }
 
-/** What is left to type, in order. */
+/** The commands to type next, in order. */
 function nextCommands(folder: string, added: readonly string[]): readonly string[] {
   const needsInstall = added.some((each) => each.includes("dependency")) || !isInstalled(folder);
   return [...(needsInstall ? ["npm install"] : []), "npx holdfast dev"];
@@ -164,7 +164,7 @@ function readManifest(folder: string): Manifest | null {
     return JSON.parse(text) as Manifest;
   } catch {
     throw new DeclinedError(
-      "package.json is not JSON; nothing was written. Mend it first.",
+      "package.json is not JSON; nothing was written. Fix it first.",
       "PROJECT_EXISTS",
     );
   }
@@ -190,4 +190,122 @@ function readText(file: string): string | null {
     if ((error as NodeJS.ErrnoException).code === "ENOENT") return null;
     throw error;
   }
+}
+
+export type ConfigKind = "ts" | "mjs";
+
+const DATABASE = `  // HOLDFAST_DATABASE_URL, else a SQLite file. With PostgreSQL: "postgres://user@host/name".
+  database: process.env.HOLDFAST_DATABASE_URL ?? "sqlite:.holdfast/holdfast.db",`;
+
+export function exampleConfig(kind: ConfigKind): string {
+  const input = kind === "ts" ? "input: { name: string }" : "input";
+  return `// What Holdfast runs, and when. \`npx holdfast dev\` runs it here and reloads it on change;
+// \`npx holdfast start\` runs it in production.
+
+import { Holdfast } from "holdfast";
+
+const holdfast = new Holdfast({
+${DATABASE}
+});
+
+const hello = holdfast.job("hello", {
+  timeout: "1m",
+  retry: { attempts: 3 },
+  async run(${input}, ctx) {
+    ctx.log.info({ attempt: ctx.attempt }, \`saying hello to \${input.name}\`);
+    return { said: \`Hello \${input.name}!\` };
+  },
+});
+
+// Try "0 9 * * mon-fri" with a timezone in place of the interval: { cron, timezone: "Europe/Paris", input }.
+holdfast.schedule("hello-world", hello, { every: "10s", input: { name: "world" } });
+
+export default holdfast;
+`;
+}
+
+export type NamedEntry = CrontabEntry & { readonly name: string; readonly zone: string };
+
+export function crontabConfig(entries: readonly NamedEntry[]): string {
+  return `// The lines of a crontab as schedules of the job "shell". Each program is listed here by name, and its
+// schedule only chooses it. Two things are better than cron: while a run goes on the next one is skipped
+// (overlap: "allow" would start it beside the other), and of ticks that were missed while nothing ran the
+// newest one is made up for (missed: "skip" would not).
+
+import { Holdfast } from "holdfast";
+
+const holdfast = new Holdfast({
+${DATABASE}
+  shell: {
+    commands: {
+${entries.map(commandText).join("\n")}
+    },
+  },
+});
+
+${entries.map(scheduleText).join("\n\n")}
+
+export default holdfast;
+`;
+}
+
+function commandText({ name, shell, script, folder, env }: NamedEntry): string {
+  const command = `[${[shell, "-c", script].map((each) => JSON.stringify(each)).join(", ")}]`;
+  const more = [
+    ...(folder === null ? [] : [`folder: ${JSON.stringify(folder)}`]),
+    ...(Object.keys(env).length === 0 ? [] : [`env: ${envText(env)}`]),
+  ];
+  const value = more.length === 0 ? command : `{ command: ${command}, ${more.join(", ")} }`;
+  return `      ${JSON.stringify(name)}: ${value},`;
+}
+
+function envText(env: Readonly<Record<string, string>>): string {
+  const members = Object.entries(env).map(([name, value]) => `${name}: ${JSON.stringify(value)}`);
+  return `{ ${members.join(", ")} }`;
+}
+
+function scheduleText({ name, cron, zone, comments, line, user }: NamedEntry): string {
+  const as = user === null ? "" : `, there run as ${user}`;
+  const notes = comments.length > 0 ? comments : [`Line ${line} of the crontab${as}.`];
+  const options = [
+    `cron: ${JSON.stringify(cron)}`,
+    ...(zone === "UTC" ? [] : [`timezone: ${JSON.stringify(zone)}`]),
+    `input: { command: ${JSON.stringify(name)} }`,
+  ].join(", ");
+  const lines = notes.map((each) => `// ${each}`.trimEnd());
+  return [...lines, `holdfast.schedule(${JSON.stringify(name)}, "shell", { ${options} });`].join(
+    "\n",
+  );
+}
+
+const NAME_LENGTH_MAX = 40;
+/** Words of a command that do not name its program. */
+const AROUND =
+  /^(env|nice|nohup|ionice|flock|timeout|sudo|exec|time|cd|\.|source|test|\[|sh|bash|-.*|\S[^\s=]*=\S*|[&|;(){}<>]+|\d+|\/?)$/;
+
+/** Names each entry after its program; every name is unique. */
+export function nameEntries(
+  entries: readonly CrontabEntry[],
+  hostZone: string,
+): readonly NamedEntry[] {
+  const taken = new Map<string, number>();
+  return entries.map((entry) => {
+    const base = slug(entry.script);
+    const count = (taken.get(base) ?? 0) + 1;
+    taken.set(base, count);
+    const name = count === 1 ? base : `${base}-${count}`;
+    return { ...entry, name, zone: entry.timezone ?? hostZone };
+  });
+}
+
+function slug(script: string): string {
+  const body = script.replace(/^printf '%s\\n' .* \| \{ /s, "").replace(/cd\s+\S+\s*(&&|;)/g, "");
+  const word = body.split(/\s+/).find((each) => each !== "" && !AROUND.test(each)) ?? "command";
+  const plain = (word.split("/").filter(Boolean).at(-1) ?? "")
+    .replace(/\.(sh|py|rb|pl|js|mjs|php)$/, "")
+    .toLowerCase()
+    .replace(/[^a-z0-9]+/g, "-")
+    .replace(/^-+|(?<!-)-+$/g, "")
+    .slice(0, NAME_LENGTH_MAX);
+  return plain === "" ? "command" : plain;
 }

@@ -30,7 +30,7 @@ test("a line says when, what, of which job, and of which run", () => {
   expect(written).toEqual([
     `09:05:07 ✓ send-mail      run completed: 84 ms ${RUN}`,
     `09:05:07 ↷ send-mail      run postponed by its handler: next try in 3 s ${RUN}`,
-    `09:05:07 ↻ send-mail      attempt failed, the run will be tried again: attempt 2, next try in 500 ms, ECONNRESET the bank hung up ${RUN}`,
+    `09:05:07 ↻ send-mail      attempt failed, the run will be retried: attempt 2, next try in 500 ms, ECONNRESET the bank hung up ${RUN}`,
     `09:05:07 ✗ send-mail      run failed: 10 ms, ECONNRESET the bank hung up ${RUN}`,
   ]);
 });

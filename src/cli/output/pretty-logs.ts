@@ -1,8 +1,7 @@
-// Log lines for people: time, a sign, the job, what happened, and the facts that matter, on one line.
-// The words come from telemetry/log.ts; this file only sets them. What a handler logs passes here too,
-// so nothing in a line may steer the terminal.
+// Formats log lines for people: time, a sign, the job, the event and its main facts, on one line. The wording comes from
+// telemetry/log.ts. Lines of handlers pass through here too, so control characters are removed.
 
-import { formatDuration } from "../../shared/duration-text.js";
+import { formatDuration } from "../../shared/duration.js";
 import type { Logger, LogLevel } from "../../telemetry/log.js";
 import { type Colours, cut, plain } from "../shell.js";
 
@@ -49,10 +48,10 @@ export type PrettyParams = {
 export function prettyLogger(params: PrettyParams): Logger {
   const at = (level: Level) => (fields: object, message: string) => {
     if (RANK[level] < RANK[params.level]) return;
-    // pino allows a text alone, and handlers write for pino.
+    // pino accepts a message without fields, and handlers write for pino.
     const [facts, text] =
       typeof fields === "string" ? [{} as Facts, String(fields)] : [fields as Facts, message];
-    // The last line of a command is its report, in words of its own.
+    // The command prints its own report at the end.
     if (facts.event !== "instance.stopped") params.write(line(level, facts, text ?? "", params));
   };
   return {
@@ -90,9 +89,9 @@ function clockTime(date: Date): string {
     .join(":");
 }
 
-/** The known facts in words and in the order of interest, the others as name=value. */
+/** Known facts as text, the most interesting first; the others as name=value. */
 function detailsOf(facts: Facts): string[] {
-  // Whether an error is permanent shows in what became of the run.
+  // The event itself shows whether an error is permanent.
   const { attempt, ranMs, delayMs, retryInMs, error, isPermanent: _, ...others } = facts;
   const details: string[] = [];
   if (typeof attempt === "number" && attempt > 1) details.push(`attempt ${attempt}`);

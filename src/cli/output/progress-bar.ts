@@ -1,16 +1,16 @@
-// How far long work is: a bar on a terminal, a line now and then elsewhere, nothing for programs.
-// The bar is drawn on standard error, so that an answer may go to a file meanwhile. What is counted is
-// worded by the command; this file adds the share and the time that is left.
+// Shows the progress of long work: a bar on a terminal, an occasional line without one, nothing with --json. The bar goes to
+// standard error, so that the result can go to a file. The command words what is counted; this file adds the share and the time
+// left.
 
 import { systemClock } from "../../shared/adapters/clock.js";
-import { formatDuration } from "../../shared/duration-text.js";
+import { formatDuration } from "../../shared/duration.js";
 import { cut, plain, type Shell } from "../shell.js";
 
 export type Progress = {
   readonly done: number;
-  /** Null: nobody knows yet how much there is. */
+  /** Null: the total is unknown. */
   readonly total: number | null;
-  /** What is done, such as "12,000 of 80,000 runs". */
+  /** For example "12,000 of 80,000 runs". */
   readonly text: string;
 };
 
@@ -24,10 +24,10 @@ export type BarTerminal = {
 const CLEAR_LINE = "\r\u001b[K";
 const BAR_WIDTH = 30;
 const COLUMNS_DEFAULT = 80;
-/** A terminal is not drawn on more often than this; work may report as often as it likes. */
+/** The shortest time between two redraws, however often the work reports. */
 const DRAW_EVERY_MS = 100;
 const LINE_EVERY_MS = 10_000;
-/** What is left is guessed only after this much: before, it says nothing. */
+/** Before this time an estimate of the rest would say nothing. */
 const GUESS_AFTER_MS = 2_000;
 const HOUR_MS = 3_600_000;
 
@@ -44,7 +44,7 @@ export class ProgressBar {
 
   constructor(params: {
     readonly shell: Shell;
-    /** Where there is no terminal: how long after a line the next one comes at the soonest. @default 10 s */
+    /** Without a terminal: the shortest time between two lines. @default 10 s */
     readonly lineEveryMs?: number;
     readonly terminal?: BarTerminal;
     readonly nowMs?: () => number;
@@ -57,7 +57,7 @@ export class ProgressBar {
     this.#isBar = terminal.isTTY === true && process.env.TERM !== "dumb";
   }
 
-  /** May be called as often as there is news. */
+  /** May be called at any rate. */
   show(progress: Progress): void {
     const nowMs = this.#nowMs();
     this.#begun ??= { atMs: nowMs, done: progress.done };
@@ -71,7 +71,7 @@ export class ProgressBar {
     else this.#terminal.write(`${text}\n`);
   }
 
-  /** A warning in between: the bar is drawn again below it. */
+  /** Prints a warning; the bar is redrawn below it. */
   complain(text: string): void {
     this.end();
     if (this.#isBar) {
@@ -81,7 +81,7 @@ export class ProgressBar {
     this.#shell.complain(text);
   }
 
-  /** Takes the bar away: what comes next begins on a line of its own. */
+  /** Removes the bar: the next output begins on its own line. */
   end(): void {
     if (this.#isDrawn) this.#terminal.write(CLEAR_LINE);
     this.#isDrawn = false;
@@ -91,7 +91,7 @@ export class ProgressBar {
     return done === total || this.#shownAtMs === null || nowMs - this.#shownAtMs >= DRAW_EVERY_MS;
   }
 
-  /** Work that is done before its first line is due leaves no lines at all. */
+  /** Work that ends before its first line is due prints none. */
   #isTimeForLine({ done, total }: Progress, nowMs: number): boolean {
     if (done === total && this.#shown !== "") return true;
     return nowMs - (this.#shownAtMs ?? this.#begun?.atMs ?? nowMs) >= this.#lineEveryMs;
@@ -99,7 +99,7 @@ export class ProgressBar {
 
   #draw(line: string): void {
     this.#isDrawn = true;
-    // A line that wraps could not be taken back.
+    // A line that wraps could not be cleared.
     const width = (this.#terminal.columns || COLUMNS_DEFAULT) - 1;
     this.#terminal.write(`${CLEAR_LINE}${cut(line, Math.max(1, width))}`);
   }
@@ -122,7 +122,7 @@ function bar({ done, total }: Progress): string {
   return `[${"#".repeat(full)}${"-".repeat(BAR_WIDTH - full)}] ${percent}`;
 }
 
-/** A guess has no milliseconds, and a long one no seconds. */
+/** Rounds an estimate to seconds, and a long one to minutes. */
 function roughly(ms: number): string {
   const unitMs = ms >= HOUR_MS ? 60_000 : 1_000;
   return formatDuration(Math.max(unitMs, Math.round(ms / unitMs) * unitMs));

@@ -1,11 +1,11 @@
-// Runs as pages of text for people: one table of many, or everything about one.
+// Formats runs, their items, batches and log lines for the commands: a table of many, or everything about one.
 
-import Table from "cli-table3";
 import type { Holdfast } from "../../holdfast.js";
 import { waitingText } from "../../runs/pending-reason.js";
 import { FAILED_OUTCOME } from "../../runs/rules/item.js";
 import type { RunId, RunStatus } from "../../runs/rules/run.js";
 import type { Batch } from "../../runs/runs.js";
+import type { RunStep, RunStepPage } from "../../runs/step-view.js";
 import type {
   ItemPage,
   Run,
@@ -16,16 +16,11 @@ import type {
   RunPage,
   RunProgress,
 } from "../../runs/view.js";
-import { formatDuration } from "../../shared/duration-text.js";
+import { formatDuration } from "../../shared/duration.js";
 import { type Colours, cut, EXIT, plain, type Shell } from "../shell.js";
-import { shortTime } from "./times.js";
+import { type Fact, factLines, newTable, shortTime, valueText } from "./format.js";
 
 const NOTE_LENGTH_MAX = 40;
-const VALUE_LENGTH_MAX = 4_000;
-const FACT_WIDTH = 13;
-
-/** A name and what is to be said of it; null: nothing. */
-export type Fact = readonly [name: string, value: string | null];
 
 export const COLOUR_OF_RUN: Readonly<
   Record<RunStatus, "green" | "red" | "yellow" | "cyan" | "dim">
@@ -55,55 +50,76 @@ export function runListPage({ runs, nextCursor }: RunPage, colours: Colours): st
   return `${table.toString()}${more}`;
 }
 
+const IN_ANOTHER_FACT = () => [];
+
 export function runPage(
   run: RunDetails,
   attempts: readonly RunAttempt[],
   colours: Colours,
 ): string {
-  const facts: Fact[] = [
-    ["run", run.id],
-    ["job", plain(run.job)],
-    ["status", colours[COLOUR_OF_RUN[run.status]](run.status)],
-    ["waits", run.waitingFor === null ? null : plain(waitingText(run.waitingFor))],
-    ["mode", run.mode],
-    ["schedule", run.schedule === null ? null : plain(run.schedule)],
-    ["tick", tickText(run)],
-    ["parent", run.parent],
-    ["queue", `${plain(run.queue)}, priority ${run.priority}`],
-    ["attempt", String(run.attempt)],
-    ["key", run.key === null ? null : plain(run.key)],
-    ["trace", run.traceId],
-    ["tags", run.tags.length === 0 ? null : plain(run.tags.join(", "))],
-    ["created", run.createdAt.toISOString()],
-    ["due", run.dueAt.toISOString()],
-    ["started", run.startedAt?.toISOString() ?? null],
-    ["finished", run.finishedAt?.toISOString() ?? null],
-    ["took", run.durationMs === null ? null : formatDuration(run.durationMs)],
-    ["progress", run.progress === null ? null : progressText(run.progress)],
-    ["stages", run.progress === null ? null : stagesText(run.progress)],
-    ["holder", run.holder === null ? null : plain(run.holder)],
-    ["fence", run.fence === null ? null : String(run.fence)],
-    ["lease until", run.leaseUntil?.toISOString() ?? null],
-    ["cancel asked", run.cancelRequestedAt?.toISOString() ?? null],
-    ["items", itemsText(run)],
-    ["input", valueText(run.input)],
-    ["result", run.status === "completed" ? valueText(run.result) : null],
-    ["error", run.error === null ? null : plain(`${run.error.code} ${run.error.message}`)],
-  ];
+  const facts = Object.values(RUN_FACTS).flatMap((factsOf) => factsOf(run, colours));
   const lines = factLines(facts, colours);
   if (run.error?.stack) lines.push(...stackLines(run.error.stack).map(colours.dim));
   if (attempts.length > 0) lines.push("", attemptTable(attempts, colours));
   return lines.join("\n");
 }
 
-/** One fact a line, its name first; without those that are not there. */
-export function factLines(facts: readonly Fact[], colours: Colours): string[] {
-  return facts
-    .filter(([, value]) => value !== null)
-    .map(([name, value]) => `${colours.dim(name.padEnd(FACT_WIDTH))}${value}`);
+/**
+ * The facts of the page by member of a run, in the order of the page. The compiler demands an entry for every member; one without a
+ * line of its own says where it shows instead.
+ */
+const RUN_FACTS: {
+  readonly [Member in keyof RunDetails]: (run: RunDetails, colours: Colours) => readonly Fact[];
+} = {
+  id: ({ id }) => [["run", id]],
+  job: ({ job }) => [["job", plain(job)]],
+  status: ({ status }, colours) => [["status", colours[COLOUR_OF_RUN[status]](status)]],
+  waitingFor: ({ waitingFor }) => [
+    ["waits", waitingFor === null ? null : plain(waitingText(waitingFor))],
+  ],
+  mode: ({ mode }) => [["mode", mode]],
+  schedule: ({ schedule }) => [["schedule", textOrNull(schedule)]],
+  nominalAt: (run) => [["tick", tickText(run)]],
+  parent: ({ parent }) => [["parent", parent]],
+  queue: ({ queue, priority }) => [["queue", `${plain(queue)}, priority ${priority}`]],
+  priority: IN_ANOTHER_FACT, // with the queue
+  attempt: ({ attempt }) => [["attempt", String(attempt)]],
+  key: ({ key }) => [["key", textOrNull(key)]],
+  traceId: ({ traceId }) => [["trace", traceId]],
+  tags: ({ tags }) => [["tags", tags.length === 0 ? null : plain(tags.join(", "))]],
+  createdAt: ({ createdAt }) => [["created", createdAt.toISOString()]],
+  dueAt: ({ dueAt }) => [["due", dueAt.toISOString()]],
+  startedAt: ({ startedAt }) => [["started", timeOrNull(startedAt)]],
+  finishedAt: ({ finishedAt }) => [["finished", timeOrNull(finishedAt)]],
+  updatedAt: IN_ANOTHER_FACT, // the latest of the times around it
+  durationMs: ({ durationMs }) => [
+    ["took", durationMs === null ? null : formatDuration(durationMs)],
+  ],
+  progress: ({ progress }) => [
+    ["progress", progress && progressText(progress)],
+    ["stages", progress && stagesText(progress)],
+  ],
+  holder: ({ holder }) => [["holder", textOrNull(holder)]],
+  fence: ({ fence }) => [["fence", fence === null ? null : String(fence)]],
+  leaseUntil: ({ leaseUntil }) => [["lease until", timeOrNull(leaseUntil)]],
+  heartbeatAt: IN_ANOTHER_FACT, // the lease says how long it counts
+  cancelRequestedAt: (run) => [["cancelling", timeOrNull(run.cancelRequestedAt)]],
+  items: (run) => [["items", itemsText(run)]],
+  partial: IN_ANOTHER_FACT, // with the items
+  input: ({ input }) => [["input", valueText(input)]],
+  result: ({ status, result }) => [["result", status === "completed" ? valueText(result) : null]],
+  error: ({ error }) => [["error", error && plain(`${error.code} ${error.message}`)]],
+};
+
+function textOrNull(text: string | null): string | null {
+  return text === null ? null : plain(text);
 }
 
-/** The tick that the run was made for, and how long after it. */
+function timeOrNull(at: Date | null): string | null {
+  return at?.toISOString() ?? null;
+}
+
+/** The tick of the run, and how late the run was made. */
 function tickText({ nominalAt, createdAt, mode }: Run): string | null {
   if (nominalAt === null) return null;
   const at = nominalAt.toISOString();
@@ -127,22 +143,7 @@ function attemptTable(attempts: readonly RunAttempt[], colours: Colours): string
   return table.toString();
 }
 
-/** A table without lines, its columns two spaces apart. */
-export function newTable(head: string[], colours: Colours) {
-  const blank = ["top", "bottom", "mid", "left", "right"].flatMap((side) => [
-    side,
-    `${side}-mid`,
-    `${side}-left`,
-    `${side}-right`,
-  ]);
-  return new Table({
-    head: head.map((each) => colours.dim(each)),
-    chars: { ...Object.fromEntries(blank.map((side) => [side, ""])), middle: "  " },
-    style: { "padding-left": 0, "padding-right": 0, head: [], border: [] },
-  });
-}
-
-/** How many of its items turned out how. */
+/** The counts of its items by outcome. */
 function itemsText({ items: { total, byOutcome }, partial }: Run): string | null {
   if (total === 0) return null;
   const parts = Object.entries(byOutcome).map(([outcome, count]) => `${count} ${plain(outcome)}`);
@@ -162,11 +163,7 @@ function stackLines(stack: string): string[] {
     .map((line) => `    ${plain(line).trim()}`);
 }
 
-export function valueText(value: unknown): string {
-  return cut(plain(JSON.stringify(value) ?? "undefined"), VALUE_LENGTH_MAX);
-}
-
-// How far a run is, for people: a bar where the end is known, and the stages with their times.
+// Progress of a run: a bar if the total is known, and the stages with their times.
 
 const BAR_WIDTH = 20;
 
@@ -188,7 +185,42 @@ function stagesText({ stages }: RunProgress): string | null {
   return stages.map(({ stage, at }) => `${plain(stage)} (${shortTime(at)})`).join(", ");
 }
 
-// Items of a run as a table for people.
+// Steps and waits of a run
+
+const COLOUR_OF_STEP = {
+  waiting: "cyan",
+  done: "green",
+  timeout: "yellow",
+  failed: "red",
+  cancelled: "dim",
+} as const;
+
+export function stepPage({ steps, nextCursor }: RunStepPage, colours: Colours): string {
+  const table = newTable(["step", "kind", "state", "since", "took", "note"], colours);
+  for (const step of steps) {
+    const { name, kind, state, startedAt, endedAt } = step;
+    table.push([
+      cut(plain(name), KEY_LENGTH_MAX),
+      kind,
+      colours[COLOUR_OF_STEP[state]](state),
+      shortTime(startedAt),
+      endedAt === null ? "" : formatDuration(Math.max(0, endedAt.getTime() - startedAt.getTime())),
+      cut(plain(stepNote(step)), ITEMS_NOTE_LENGTH_MAX),
+    ]);
+  }
+  const more = nextCursor === null ? "" : "\nThere are more: `runs.steps(id)` has all.";
+  return `${table.toString()}${more}`;
+}
+
+function stepNote({ kind, state, until, signal, key, run, value, error }: RunStep): string {
+  if (error) return error.message;
+  if (state === "done" && kind !== "sleep") return valueText(value);
+  const end = until === null ? "" : `until ${until.toISOString()}`;
+  if (kind === "signal") return `${signal} with the key ${key}${end && `, ${end}`}`;
+  return kind === "run" ? `run ${run}` : end;
+}
+
+// Items of a run
 
 const KEY_LENGTH_MAX = 40;
 const ITEMS_NOTE_LENGTH_MAX = 60;
@@ -216,7 +248,7 @@ export function itemTable(items: readonly RunItem[], colours: Colours): string {
   return table.toString();
 }
 
-// Batches as a page of text for people: how each stands, and why some entries have no child.
+// Batches: the counts of each, and why entries were refused.
 
 const ERRORS_SHOWN = 10;
 const MESSAGE_LENGTH_MAX = 100;
@@ -249,7 +281,7 @@ function refusals({ name, errors }: Batch): string[] {
   return rest > 0 ? [...lines, `${plain(name)}: ${rest} more refused; --json has all`] : lines;
 }
 
-// Log lines of a run, one line each, for people.
+// Log lines of a run
 
 const COLOUR_OF_LEVEL = { debug: "dim", info: "cyan", warn: "yellow", error: "red" } as const;
 
@@ -269,15 +301,15 @@ export function logLine(
 export async function waitForRun(params: {
   readonly holdfast: Holdfast;
   readonly id: RunId;
-  /** The document without the run. */
-  readonly answer: object;
+  /** The JSON document, to which the run is added. */
+  readonly document: object;
   readonly timeout: number | undefined;
   readonly shell: Shell;
 }): Promise<number> {
-  const { holdfast, id, answer, timeout, shell } = params;
+  const { holdfast, id, document, timeout, shell } = params;
   const run = await holdfast.runs.wait(id, timeout === undefined ? {} : { timeout });
   const attempts = await holdfast.runs.attempts(run.id);
   await shell.say(runPage(run, attempts, shell.colours));
-  await shell.printJson({ ...answer, run: { ...run, attempts } });
+  await shell.printJson({ ...document, run: { ...run, attempts } });
   return run.status === "completed" ? EXIT.done : EXIT.no;
 }

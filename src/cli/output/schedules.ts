@@ -1,4 +1,4 @@
-// Schedules as pages of text for people: one table of many, or everything about one.
+// Formats schedules, ticks and plans for the commands: a table of many, or everything about one.
 
 import type { Holdfast } from "../../holdfast.js";
 import { requireZone, UTC, type Zone } from "../../schedules/cron/zone.js";
@@ -8,11 +8,19 @@ import type { Preview } from "../../schedules/preview.js";
 import type { Outcome } from "../../schedules/rules/tick.js";
 import type { Backfill, Schedule, ScheduleStatus, Tick } from "../../schedules/view.js";
 import { systemClock } from "../../shared/adapters/clock.js";
-import { formatDuration } from "../../shared/duration-text.js";
+import { formatDuration } from "../../shared/duration.js";
 import { quoteShort } from "../../shared/suggest.js";
 import { type Colours, cut, plain, type Shell } from "../shell.js";
-import { COLOUR_OF_RUN, type Fact, factLines, newTable, valueText } from "./runs.js";
-import { fromNow, localTime, shortTime } from "./times.js";
+import {
+  type Fact,
+  factLines,
+  fromNow,
+  localTime,
+  newTable,
+  shortTime,
+  valueText,
+} from "./format.js";
+import { COLOUR_OF_RUN } from "./runs.js";
 
 const WHEN_LENGTH_MAX = 40;
 
@@ -23,12 +31,12 @@ const COLOUR_OF_SCHEDULE: Readonly<Record<ScheduleStatus, "green" | "red" | "yel
   broken: "red",
 };
 
-/** How a page is set: its colours, and the present time for what is said relative to it. */
+/** The colours of a page, and the current time for relative times. */
 export type Setting = { readonly colours: Colours; readonly nowMs: number };
 
 export type ScheduleDetails = {
   readonly schedule: Schedule;
-  /** Null where its definition cannot be evaluated. */
+  /** Null if its definition cannot be evaluated. */
   readonly preview: Preview | null;
   readonly ticks: readonly Tick[];
   readonly versionCount: number;
@@ -65,7 +73,7 @@ export function schedulePage(details: ScheduleDetails, setting: Setting): string
     ["schedule", plain(schedule.name)],
     ["status", statusText(schedule, colours)],
     ["job", schedule.monitor ? null : plain(schedule.job)],
-    ["monitor", schedule.monitor ? "what it watches runs elsewhere, and checks in" : null],
+    ["monitor", schedule.monitor ? "watches remote work that checks in" : null],
     ["when", plain(schedule.description)],
     ["input", schedule.monitor ? null : valueText(schedule.input)],
     [schedule.monitor ? "check-in" : "last run", lastRunText(schedule, setting)],
@@ -88,7 +96,7 @@ export function schedulePage(details: ScheduleDetails, setting: Setting): string
   ].join("\n");
 }
 
-/** The coming ticks with local time, and notes where changes of the clocks touch them. */
+/** The next ticks with local time, and notes about clock changes that affect them. */
 export function previewText(
   { ticks, notes }: Preview,
   schedule: Pick<Schedule, "timezone">,
@@ -108,7 +116,7 @@ export function statusText({ status }: Pick<Schedule, "status">, colours: Colour
   return colours[COLOUR_OF_SCHEDULE[status]](status);
 }
 
-/** What a person should know before anything else. */
+/** Notices that come before everything else: broken, paused, held back, backfill. */
 function noticeLines({ schedule, backfill }: ScheduleDetails, { colours, nowMs }: Setting) {
   const lines: string[] = [];
   const { pausedAt, pausedBy, pauseNote, brokenAt, brokenError, heldUntil } = schedule;
@@ -126,7 +134,8 @@ function noticeLines({ schedule, backfill }: ScheduleDetails, { colours, nowMs }
   if (heldUntil !== null && heldUntil.getTime() > nowMs) {
     lines.push(colours.yellow(`Ticks before ${shortTime(heldUntil)} are held back: a run failed.`));
   }
-  if (backfill !== null) lines.push(colours.yellow(`Being backfilled: ${backfillText(backfill)}.`));
+  if (backfill !== null)
+    lines.push(colours.yellow(`Backfill in progress: ${backfillText(backfill)}.`));
   return lines.length === 0 ? [] : [...lines, ""];
 }
 
@@ -195,16 +204,16 @@ function zoneOf({ timezone }: Pick<Schedule, "timezone">): Zone {
   try {
     return requireZone(timezone, "timezone");
   } catch {
-    return UTC; // A zone that only a newer runtime knows.
+    return UTC; // Only a newer runtime knows this zone.
   }
 }
 
-/** A name may have spaces in it. */
+/** Quotes a name with spaces for the shell. */
 function quoted(text: string): string {
   return /^[\w.:@/-]+$/.test(text) ? text : `'${plain(text).replaceAll("'", "'\\''")}'`;
 }
 
-// The ledger as a table for people: what became of each tick, and why.
+// The ledger: the outcome of each tick, and its reason.
 
 const NOTE_LENGTH_MAX = 60;
 
@@ -243,14 +252,14 @@ function tickTable(ticks: readonly Tick[], { colours, isOfOne }: TableParams): s
   return table.toString().replace(/(?<! ) +$/gm, "");
 }
 
-/** A tick whose run failed or was cancelled did not end well, although it was fired. */
+/** A fired tick also shows if its run failed or was cancelled. */
 function outcomeText({ outcome, runStatus }: Tick, colours: Colours): string {
   if (runStatus === "failed") return colours.red(`${outcome}, failed`);
   if (runStatus === "cancelled") return colours.yellow(`${outcome}, cancelled`);
   return colours[COLOUR_OF_OUTCOME[outcome]](outcome);
 }
 
-/** A stretch says how long it is; a pause says who paused. */
+/** The length of a stretch, who paused, and why. */
 function noteOf({ count, lastAt, evidence }: Tick): string {
   const stretch = count > 1 ? `${count} ticks until ${shortTime(lastAt)}` : "";
   const by = evidence?.by ? `by ${evidence.by}` : "";
@@ -258,31 +267,31 @@ function noteOf({ count, lastAt, evidence }: Tick): string {
   return [stretch, by, why].filter((part) => part !== "").join("; ");
 }
 
-// What `plan` found and `apply` did, for people: one line a schedule, and the ticks that move.
+// Plans of `plan` and `apply`: one line for each schedule, and the ticks that move.
 
 /** `isEffective`: applying it changes something. */
 export type Change = PlannedChange & { readonly isEffective: boolean };
 
-type Words = { readonly planned: string; readonly done: string };
+type ChangeTexts = { readonly planned: string; readonly done: string };
 
-const WORDS: Readonly<Record<PlannedChange["change"], Words>> = {
+const CHANGE_TEXTS: Readonly<Record<PlannedChange["change"], ChangeTexts>> = {
   created: { planned: "would be created", done: "created" },
   edited: { planned: "would be changed", done: "changed" },
   older: {
-    planned: "would be put back: a newer definition is in force",
-    done: "put back, over a newer definition",
+    planned: "would be restored over a newer definition",
+    done: "restored over a newer definition",
   },
   unchanged: { planned: "unchanged", done: "unchanged" },
   foreign: {
-    planned: "left alone: another app, or a call, made a schedule of this name",
-    done: "left alone: another app, or a call, made a schedule of this name",
+    planned: "unchanged: another app, or a call, made a schedule of this name",
+    done: "unchanged: another app, or a call, made a schedule of this name",
   },
   vanished: {
     planned: "no longer declared: would be paused",
     done: "no longer declared: paused",
   },
 };
-const VANISHED_ONLY = "no longer declared: left as it is";
+const VANISHED_ONLY = "no longer declared: unchanged";
 
 export async function plannedChanges(
   holdfast: Holdfast,
@@ -300,7 +309,7 @@ async function isEffective(
   { schedule, change }: PlannedChange,
 ): Promise<boolean> {
   if (change !== "vanished") return change !== "unchanged" && change !== "foreign";
-  // Only an app with a name may speak for what is not there any more, and it pauses only once.
+  // `apply` pauses a vanished schedule only if its app has a name and it is not paused yet.
   const found = await holdfast.schedules.get(schedule);
   return found !== null && found.app !== null && found.pausedAt === null;
 }
@@ -312,26 +321,26 @@ export function planPage(
   if (changes.length === 0) return "The code declares no schedules.";
   const width = Math.max(...changes.map(({ schedule }) => plain(schedule).length)) + 2;
   const lines = changes.flatMap((each) => [
-    `${plain(each.schedule).padEnd(width)}${wordsFor(each, { colours, isDone })}`,
+    `${plain(each.schedule).padEnd(width)}${changeText(each, { colours, isDone })}`,
     ...movedLines(each, colours),
   ]);
   const count = changes.filter((each) => each.isEffective).length;
-  const said = isDone ? "changed" : "would change";
+  const outcome = isDone ? "changed" : "would change";
   const which = count === 0 ? "Nothing" : `${count} schedule${count === 1 ? "" : "s"}`;
-  return [...lines, `${which} ${said}.`].join("\n");
+  return [...lines, `${which} ${outcome}.`].join("\n");
 }
 
-function wordsFor(
+function changeText(
   { change, isEffective }: Change,
   { colours, isDone }: { readonly colours: Colours; readonly isDone: boolean },
 ): string {
   if (change === "vanished" && !isEffective) return colours.dim(VANISHED_ONLY);
-  const words = WORDS[change][isDone ? "done" : "planned"];
-  if (change === "foreign") return colours.yellow(words);
-  return isEffective ? words : colours.dim(words);
+  const text = CHANGE_TEXTS[change][isDone ? "done" : "planned"];
+  if (change === "foreign") return colours.yellow(text);
+  return isEffective ? text : colours.dim(text);
 }
 
-/** Ticks that go away, and those that come. */
+/** Ticks that disappear, and new ones. */
 function movedLines({ ticksBefore, ticksAfter }: Change, colours: Colours): string[] {
   const before = ticksBefore.map(shortTime);
   const after = ticksAfter.map(shortTime);
@@ -341,18 +350,18 @@ function movedLines({ ticksBefore, ticksAfter }: Change, colours: Colours): stri
   ];
 }
 
-// What is said once a schedule was made or changed: when it ticks, and what to know about it.
+// Output after a schedule was created or changed: its description, its next tick, and warnings.
 
 export async function sayUpserted(params: {
   readonly upserted: Upserted;
-  readonly said: string;
+  readonly outcome: string;
   readonly shell: Shell;
 }): Promise<void> {
-  const { upserted, said, shell } = params;
+  const { upserted, outcome, shell } = params;
   const { schedule, warnings } = upserted;
   const yellow = (text: string) => shell.colours.yellow(plain(text));
   const lines = [
-    `Schedule ${quoteShort(schedule.name)} ${said}: ${plain(schedule.description)}.`,
+    `Schedule ${quoteShort(schedule.name)} ${outcome}: ${plain(schedule.description)}.`,
     nextText(schedule),
     ...warnings.map((warning) => yellow(`Warning: ${warning}`)),
   ];
@@ -367,11 +376,11 @@ export function nextText({ nextAt, status }: Pick<Schedule, "nextAt" | "status">
   return status === "paused" ? "It is paused: no tick until it is resumed." : "No tick follows.";
 }
 
-/** A schedule that code declares does not wholly belong to whoever changes it by hand. */
+/** A note if code declares the schedule: the code may undo a change by hand. */
 export function codeNote(schedule: Schedule, change: "changed" | "deleted"): string | null {
   if (schedule.source !== "code") return null;
   const where = `It is declared in code${schedule.app === null ? "" : ` of ${plain(schedule.app)}`}`;
   return change === "changed"
-    ? `${where}: this change stays until the definition there changes.`
-    : `${where}: the next start there makes it again. Remove it from the code, or pause it.`;
+    ? `${where}: this change lasts until the definition there changes.`
+    : `${where}: the next start there creates it again. Remove it from the code, or pause it.`;
 }

@@ -1,5 +1,5 @@
-// Draws a page over the one before without flicker: every line is written in its place and the rest of
-// it wiped, nothing is cleared first. Where there is no terminal to draw on, pages follow each other.
+// Redraws a page in place without flicker, for `--watch` and `top`: writes every line in its place and clears the rest of the line,
+// without clearing the screen first.
 
 import { stripVTControlCharacters } from "node:util";
 
@@ -28,7 +28,7 @@ export class Screen {
   readonly #isFullScreen: boolean;
   #isFirst = true;
 
-  /** `isFullScreen`: takes the whole terminal, and gives it back as it was. */
+  /** `isFullScreen`: uses the alternate screen, and restores the terminal afterwards. */
   constructor(terminal: ScreenTerminal, { isFullScreen }: { readonly isFullScreen: boolean }) {
     this.#terminal = terminal;
     this.#isFullScreen = isFullScreen;
@@ -36,37 +36,37 @@ export class Screen {
 
   draw(page: string): void {
     const { columns } = this.#terminal;
-    // A terminal that does not know its size says 0.
+    // A terminal of unknown size reports 0.
     const rows = this.#terminal.rows || undefined;
     const lines = page.split("\n");
-    // One line less than there are: a newline in the last one would scroll.
+    // One line is left free: a newline in the last one would scroll.
     const isCut = rows !== undefined && lines.length > rows - 1;
     const shown = isCut ? lines.slice(0, Math.max(1, rows - 1)) : lines;
     const body = shown.map((line) => `${cutToWidth(line, columns)}${WIPE_LINE}\n`).join("");
     const enter = this.#isFirst ? (this.#isFullScreen ? `${ENTER}${CLEAR}` : CLEAR) : "";
     this.#isFirst = false;
-    // One write: a terminal that draws between two would show half a page.
+    // In one write: between two, the terminal could show half a page.
     this.#terminal.write(`${enter}${HOME}${body}${WIPE_BELOW}`);
   }
 
-  /** An empty terminal: what is written next stays there, however long it is. */
+  /** Clears the terminal; the next output stays, however long it is. */
   clear(): void {
     this.#terminal.write(`${CLEAR}${HOME}`);
   }
 
-  /** The terminal has another size now: nothing of what stands there can be relied on. */
+  /** Clears the terminal after a resize, which may have moved its content. */
   resized(): void {
     if (!this.#isFirst) this.#terminal.write(CLEAR);
   }
 
-  /** Gives the terminal back. Twice is once. */
+  /** Restores the terminal. A second call does nothing. */
   leave(): void {
     if (this.#isFullScreen && !this.#isFirst) this.#terminal.write(LEAVE);
     this.#isFirst = true;
   }
 }
 
-/** The line as far as it fits: one that wraps would push the others down. */
+/** Cuts the line to the width: a line that wraps would push the others down. */
 export function cutToWidth(line: string, columns: number | undefined): string {
   if (columns === undefined || columns < 1) return line;
   if (stripVTControlCharacters(line).length <= columns) return line;

@@ -17,7 +17,14 @@ export const runRoutes: readonly Implementation[] = [
     const stored = await holdfast.enqueue(job, input, given(options));
     return reply(stored, stored.deduplicated ? 200 : 201);
   }),
-  on(ROUTES.listRuns, async ({ holdfast, query }) => reply(await holdfast.runs.list(given(query)))),
+  on(ROUTES.listRuns, async ({ holdfast, query: { waiting, ...query } }) =>
+    reply(
+      await holdfast.runs.list({
+        ...given(query),
+        ...(waiting === undefined ? {} : { waiting: true }),
+      }),
+    ),
+  ),
   on(ROUTES.getRun, async ({ holdfast, params }) => {
     const run = await holdfast.runs.get(idOf(params));
     if (!run) throw new RunNotFoundError(idOf(params));
@@ -68,12 +75,15 @@ export const runRoutes: readonly Implementation[] = [
     const page = await call.holdfast.runs.items(idOf(call.params), given(call.query));
     return reply(await ofKnownRun(call, page, page.items));
   }),
+  on(ROUTES.listSteps, async (call) => {
+    const page = await call.holdfast.runs.steps(idOf(call.params), given(call.query));
+    return reply(await ofKnownRun(call, page, page.steps));
+  }),
   on(ROUTES.listLogs, async (call) => {
     const { cursor: after, limit = LINES_DEFAULT } = call.query;
     const options = { limit, ...(after === undefined ? {} : { after }) };
-    const { lines, cursor } = await call.holdfast.runs.logs(idOf(call.params), options);
-    const nextCursor = lines.length === limit ? cursor : null;
-    return reply(await ofKnownRun(call, { lines, nextCursor, cursor }, lines));
+    const page = await call.holdfast.runs.logs(idOf(call.params), options);
+    return reply(await ofKnownRun(call, page, page.lines));
   }),
   on(ROUTES.listChildren, async (call) => {
     const page = await call.holdfast.runs.children(idOf(call.params), given(call.query));

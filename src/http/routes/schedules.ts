@@ -77,6 +77,26 @@ export const scheduleRoutes: readonly Implementation[] = [
       return reply({ ok: true, ...skipped }, storeErrorStatus);
     }
   }),
+  on(ROUTES.runIfDue, async ({ holdfast, params, body, granted, storeErrorStatus }) => {
+    try {
+      await requireReachOfSchedule({ holdfast, granted }, nameOf(params));
+    } catch (error) {
+      if (!isStoreUnreadable(error)) throw error;
+      const nothing = { holder: null, until: null, nextAt: null };
+      return reply(
+        { ok: true, skipped: true, reason: STORE_READ_ERROR, ...nothing },
+        storeErrorStatus,
+      );
+    }
+    const answer = await holdfast.runIfDue(nameOf(params), given(body));
+    if (!answer.ran) {
+      const isUnread = answer.reason === STORE_READ_ERROR;
+      return reply({ ok: true, ...answer }, isUnread ? storeErrorStatus : 200);
+    }
+    const { id, status, attempt, startedAt, finishedAt } = answer.run;
+    const run = { id, status, attempt, startedAt, finishedAt };
+    return reply({ ok: true, ran: true, run, nextAt: answer.nextAt });
+  }),
 ];
 
 function nameOf(params: Call["params"]): string {

@@ -7,10 +7,13 @@ import { type Call, given, type Implementation, on, reply } from "../router.js";
 import { ROUTES } from "../wire/contract.js";
 
 export const workerRoutes: readonly Implementation[] = [
-  on(ROUTES.claimRuns, async ({ holdfast, body, request, granted }) => {
+  on(ROUTES.claimRuns, async ({ holdfast, body, request, granted, access, caller }) => {
     for (const job of body.jobs) requireJob(granted, job);
-    const caller = callerOf(granted, body.instance);
-    const runs = await holdfast.remote.claim({ ...given(body), signal: request.signal }, caller);
+    const worker = {
+      ...callerOf(granted, body.instance),
+      recheck: () => access.recheck(caller, "worker"),
+    };
+    const runs = await holdfast.remote.claim({ ...given(body), signal: request.signal }, worker);
     return reply({ runs });
   }),
   on(ROUTES.beatRuns, async ({ holdfast, body: { instance, runs }, granted }) => {
@@ -23,8 +26,8 @@ export const workerRoutes: readonly Implementation[] = [
   ),
   on(ROUTES.tellProgress, async (call) => {
     const { holdfast, body } = call;
-    const { fence: _, instance: __, ...told } = body;
-    await holdfast.remote.progress(await claimedGrant(call), given(told));
+    const { fence: _, instance: __, ...progress } = body;
+    await holdfast.remote.progress(await claimedGrant(call), given(progress));
     return reply({ ok: true });
   }),
   on(ROUTES.storeItems, async (call) => {

@@ -16,34 +16,34 @@ const deliveryId = z.string().max(500).optional();
 /** Other members are allowed and ignored: the heartbeat of another Holdfast sends some. */
 const anything = z.looseObject({});
 const scope = "trigger";
-const answers = { 200: pinged };
+const responses = { 200: pinged };
 
 export const CHECK_IN_ROUTES = {
   ping: route({
     method: "POST",
     path: "/api/ping/{monitor}",
     scope,
-    summary: "What a monitor watches is done.",
+    summary: "Checks in for a monitor: the work is done.",
     body: anything.extend({ deliveryId }),
     refusals: [404, 409],
-    answers,
+    responses,
   }),
   pingStart: route({
     method: "POST",
     path: "/api/ping/{monitor}/start",
     scope,
-    summary: "What a monitor watches began: its end is waited for from now on.",
+    summary: "Checks in for a monitor: the work began, and its end is expected.",
     body: anything,
     refusals: [404, 409],
-    answers,
+    responses,
   }),
   pingFail: route({
     method: "POST",
     path: "/api/ping/{monitor}/fail",
     scope,
-    summary: "What a monitor watches failed.",
+    summary: "Checks in for a monitor: the work failed.",
     body: z.strictObject({ reason: z.string().max(10_000).optional(), deliveryId }),
     refusals: [404, 409],
-    answers,
+    responses,
   }),
 } as const;

@@ -36,14 +36,14 @@ export const LOCK_ROUTES = {
     scope: "read",
     summary: "The locks that are held now, by name.",
     query: z.strictObject({ limit, cursor }),
-    answers: { 200: page("locks", lockSchema) },
+    responses: { 200: page("locks", lockSchema) },
   }),
   lockStats: route({
     method: "GET",
     path: "/api/locks/stats",
     scope: "read",
     summary: "Grants of locks by state, within retention.",
-    answers: {
+    responses: {
       200: z.object({
         acquired: count,
         released: count,
@@ -59,15 +59,15 @@ export const LOCK_ROUTES = {
     scope: "read",
     summary: "Every grant of a lock within retention, newest first.",
     query: z.strictObject({ name: name.optional(), limit, cursor }),
-    answers: { 200: page("grants", grantSchema) },
+    responses: { 200: page("grants", grantSchema) },
   }),
   releaseLock: route({
     method: "POST",
     path: "/api/locks/{name}/release",
     scope: "admin",
-    summary: "Takes a lock from whoever holds it.",
+    summary: "Takes a lock from its holder.",
     body: z.strictObject({ note: z.string().max(500).optional() }),
-    answers: {
+    responses: {
       200: z.union([
         z.object({
           ok: z.literal(true),

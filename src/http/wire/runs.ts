@@ -1,6 +1,8 @@
-// Declares the routes of runs: enqueue, list, read with their parts, cancel, retry, delete.
+// Declares the routes of runs: enqueue, list, read with their parts, cancel, retry, delete. The compiler compares these schemas
+// with `Run` and its parts in test/types/wire.ts.
 
 import { z } from "zod";
+import { MODES } from "../../runs/rules/run.js";
 import {
   anyJson,
   count,
@@ -15,17 +17,20 @@ import {
   ok,
   page,
   route,
+  runStatus,
   storedError,
   uuid,
 } from "./schemas.js";
+
+const mode = z.enum(MODES);
 
 export const runSchema = z
   .looseObject({
     id: uuid,
     job: z.string(),
     queue: z.string(),
-    status: z.enum(["pending", "running", "completed", "failed", "cancelled"]),
-    mode: z.enum(["scheduled", "manual", "test", "backfill", "enqueued"]),
+    status: runStatus,
+    mode,
     priority: z.number(),
     attempt: z.number(),
     fence: z.number().nullable(),
@@ -33,6 +38,7 @@ export const runSchema = z
     result: anyJson,
     error: storedError.nullable(),
     schedule: z.string().nullable(),
+    parent: uuid.nullable().meta({ description: "the run that made it" }),
     nominalAt: instantOrNull,
     createdAt: instant,
     dueAt: instant,
@@ -62,7 +68,7 @@ export const runSchema = z
       .looseObject({ reason: z.string() })
       .nullable()
       .optional()
-      .meta({ description: "why it does not begin; of a run that is looked at by itself" }),
+      .meta({ description: "why it has not begun; only for a single run" }),
     traceId: z.string().nullable(),
   })
   .meta({ id: "Run" });
@@ -98,6 +104,25 @@ const exchangeSchema = z
   })
   .meta({ id: "Exchange" });
 
+const stepSchema = z
+  .looseObject({
+    name: z.string(),
+    kind: z.enum(["step", "sleep", "signal", "run"]),
+    state: z.enum(["waiting", "done", "timeout", "failed", "cancelled"]),
+    startedAt: instant,
+    endedAt: instantOrNull,
+    until: instantOrNull.meta({ description: "when an open one ends at the latest" }),
+    tries: count,
+    fence: z.number().nullable(),
+    signal: z.string().nullable(),
+    key: z.string().nullable(),
+    job: z.string().nullable(),
+    run: uuid.nullable().meta({ description: "the run that a call made" }),
+    value: anyJson,
+    error: storedError.nullable(),
+  })
+  .meta({ id: "Step" });
+
 const itemSchema = z
   .looseObject({
     key: z.string(),
@@ -121,7 +146,15 @@ const lineSchema = z
   .meta({ id: "LogLine" });
 
 const batchSchema = z
-  .looseObject({ name: z.string(), then: uuid.nullable() })
+  .looseObject({
+    name: z.string(),
+    scheduled: count,
+    errors: z.array(z.looseObject({ index: count, code: z.string(), message: z.string() })),
+    completed: count,
+    failed: count,
+    cancelled: count,
+    then: uuid.nullable().meta({ description: "the run that followed the last child" }),
+  })
   .meta({ id: "Batch" });
 
 const enqueueOptions = {
@@ -142,7 +175,7 @@ export const RUN_ROUTES = {
     summary: "Stores a run of a job.",
     body: z.strictObject({ input: anyJson.optional(), ...enqueueOptions }),
     refusals: [404, 409],
-    answers: {
+    responses: {
       201: z.object({ id: uuid, deduplicated: z.literal(false) }),
       200: z.object({ id: uuid, deduplicated: z.literal(true) }),
     },
@@ -153,10 +186,11 @@ export const RUN_ROUTES = {
     scope: "read",
     summary: "Runs, newest first.",
     query: z.strictObject({
-      status: z.enum(["pending", "running", "completed", "failed", "cancelled"]).optional(),
+      status: runStatus.optional(),
+      waiting: z.enum(["true"]).optional().meta({ description: "only suspended runs" }),
       job: name.optional(),
       schedule: name.optional(),
-      mode: z.enum(["scheduled", "manual", "test", "backfill", "enqueued"]).optional(),
+      mode: mode.optional(),
       tag: name.optional(),
       text: z.string().max(500).optional(),
       from: givenInstant.optional(),
@@ -164,7 +198,7 @@ export const RUN_ROUTES = {
       limit,
       cursor,
     }),
-    answers: { 200: page("runs", runSchema) },
+    responses: { 200: page("runs", runSchema) },
   }),
   getRun: route({
     method: "GET",
@@ -172,23 +206,23 @@ export const RUN_ROUTES = {
     scope: "read",
     summary: "One run.",
     refusals: [404, 409],
-    answers: { 200: runSchema },
+    responses: { 200: runSchema },
   }),
   listAttempts: route({
     method: "GET",
     path: "/api/runs/{id}/attempts",
     scope: "read",
-    summary: "Every attempt of a run, the first one first.",
+    summary: "Every attempt of a run, oldest first.",
     refusals: [404, 409],
-    answers: { 200: z.object({ attempts: z.array(attemptSchema) }) },
+    responses: { 200: z.object({ attempts: z.array(attemptSchema) }) },
   }),
   listExchanges: route({
     method: "GET",
     path: "/api/runs/{id}/exchanges",
     scope: "read",
-    summary: "Every time a run was sent to a service elsewhere, and what came back.",
+    summary: "Every dispatch of a run to a remote service, with its response.",
     refusals: [404, 409],
-    answers: { 200: z.object({ exchanges: z.array(exchangeSchema) }) },
+    responses: { 200: z.object({ exchanges: z.array(exchangeSchema) }) },
   }),
   listItems: route({
     method: "GET",
@@ -202,7 +236,16 @@ export const RUN_ROUTES = {
       cursor: longCursor,
     }),
     refusals: [404, 409],
-    answers: { 200: page("items", itemSchema) },
+    responses: { 200: page("items", itemSchema) },
+  }),
+  listSteps: route({
+    method: "GET",
+    path: "/api/runs/{id}/steps",
+    scope: "read",
+    summary: "The finished steps and waits of a run in their order, then the open ones.",
+    query: z.strictObject({ limit, cursor }),
+    refusals: [404, 409],
+    responses: { 200: page("steps", stepSchema) },
   }),
   listLogs: route({
     method: "GET",
@@ -211,7 +254,7 @@ export const RUN_ROUTES = {
     summary: "The log lines kept with a run, oldest first; `cursor` goes on to lines yet to come.",
     query: z.strictObject({ limit, cursor }),
     refusals: [404, 409],
-    answers: {
+    responses: {
       200: z.object({
         lines: z.array(lineSchema),
         nextCursor: z.string().nullable(),
@@ -225,30 +268,30 @@ export const RUN_ROUTES = {
     scope: "read",
     summary: "The runs that a run made, newest first.",
     query: z.strictObject({
-      status: z.enum(["pending", "running", "completed", "failed", "cancelled"]).optional(),
+      status: runStatus.optional(),
       batch: name.optional(),
       limit,
       cursor,
     }),
     refusals: [404, 409],
-    answers: { 200: page("runs", runSchema) },
+    responses: { 200: page("runs", runSchema) },
   }),
   listBatches: route({
     method: "GET",
     path: "/api/runs/{id}/batches",
     scope: "read",
-    summary: "The batches that a run made, in their order, with what became of their runs.",
+    summary: "The batches that a run made, in order, with the outcomes of their runs.",
     refusals: [404, 409],
-    answers: { 200: page("batches", batchSchema) },
+    responses: { 200: page("batches", batchSchema) },
   }),
   cancelRun: route({
     method: "POST",
     path: "/api/runs/{id}/cancel",
     scope: "admin",
-    summary: "A pending run at once; a running one is told to stop.",
+    summary: "Cancels a pending run at once; a running one is asked to stop.",
     body: z.strictObject({}),
     refusals: [404, 409],
-    answers: {
+    responses: {
       200: z.object({
         ok: z.literal(true),
         status: z.enum(["cancelled", "requested", "already_terminal"]),
@@ -259,33 +302,37 @@ export const RUN_ROUTES = {
     method: "POST",
     path: "/api/runs/{id}/retry",
     scope: "admin",
-    summary: "One attempt more for a failed or cancelled run.",
+    summary: "Gives a failed or cancelled run one more attempt.",
     body: z.strictObject({}),
     refusals: [404, 409],
-    answers: { 200: ok },
+    responses: { 200: ok },
   }),
   cancelRuns: route({
     method: "POST",
     path: "/api/runs/cancel",
     scope: "admin",
-    summary: "Cancels several runs; each has its own answer.",
+    summary: "Cancels several runs; each gets its own result.",
     body: z.strictObject({ ids: z.array(uuid).min(1).max(1_000) }),
-    answers: { 200: z.object({ ok: z.literal(true), runs: z.array(z.looseObject({ id: uuid })) }) },
+    responses: {
+      200: z.object({ ok: z.literal(true), runs: z.array(z.looseObject({ id: uuid })) }),
+    },
   }),
   retryRuns: route({
     method: "POST",
     path: "/api/runs/retry",
     scope: "admin",
-    summary: "Retries several runs; each has its own answer.",
+    summary: "Retries several runs; each gets its own result.",
     body: z.strictObject({ ids: z.array(uuid).min(1).max(1_000) }),
-    answers: { 200: z.object({ ok: z.literal(true), runs: z.array(z.looseObject({ id: uuid })) }) },
+    responses: {
+      200: z.object({ ok: z.literal(true), runs: z.array(z.looseObject({ id: uuid })) }),
+    },
   }),
   deleteRun: route({
     method: "DELETE",
     path: "/api/runs/{id}",
     scope: "admin",
-    summary: "Removes a run that has ended, with its history.",
+    summary: "Deletes a run that has ended, with its history.",
     refusals: [404, 409],
-    answers: { 200: ok },
+    responses: { 200: ok },
   }),
 } as const;

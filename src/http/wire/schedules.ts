@@ -15,6 +15,7 @@ import {
   ok,
   page,
   route,
+  runStatus,
   uuid,
 } from "./schemas.js";
 
@@ -36,7 +37,7 @@ const rules = {
   alerts: z
     .looseObject({})
     .nullable()
-    .meta({ description: "rules of its own, in place of those for everything; null: none" }),
+    .meta({ description: "its own rules, instead of the general ones; null: none" }),
 };
 
 const scheduleSchema = z
@@ -56,6 +57,7 @@ const scheduleSchema = z
     lastStatus: z.string().nullable(),
     pausedAt: instantOrNull,
     pauseNote: z.string().nullable(),
+    brokenAt: instantOrNull,
     brokenError: z.string().nullable(),
     version: z.number(),
     ...rules,
@@ -81,13 +83,16 @@ const tickSchema = z
     reason: z.string(),
     lateMs: z.number().nullable(),
     runId: uuid.nullable(),
-    runStatus: z
-      .enum(["pending", "running", "completed", "failed", "cancelled"])
+    runStatus: runStatus
       .nullable()
-      .meta({ description: "how its run stands; null: it has none, or none that is kept" }),
+      .meta({ description: "the status of its run; null: it has none, or the run was removed" }),
     recordedAt: instant,
     recordedBy: z.string().nullable(),
     version: z.number(),
+    evidence: z
+      .looseObject({})
+      .nullable()
+      .meta({ description: "the facts behind the reason, for example the run in the way" }),
   })
   .meta({ id: "Tick" });
 
@@ -143,7 +148,7 @@ const versionSchema = z
 const scheduleOptions = z.strictObject({
   job: name.optional().meta({ description: "the job that it runs; a monitor has none" }),
   monitor: z.boolean().optional().meta({
-    description: "true: nothing runs here, something elsewhere checks in by /api/ping/{monitor}",
+    description: "true: nothing runs here; remote work checks in by /api/ping/{monitor}",
   }),
   cron: z.string().max(1_000).optional(),
   timezone: z.string().max(100).optional(),
@@ -170,16 +175,31 @@ const scheduleOptions = z.strictObject({
     }),
 });
 
-const triggered = z.union([
-  z.object({ ok: z.literal(true), runId: uuid }),
+const skippedSchema = z.object({
+  ok: z.literal(true),
+  skipped: z.literal(true),
+  reason: z.enum(["locked", "paused", "not_due", "schedule_read_error"]),
+  holder: z.string().nullable(),
+  until: instantOrNull,
+  nextAt: instantOrNull,
+});
+
+const triggered = z.union([z.object({ ok: z.literal(true), runId: uuid }), skippedSchema]);
+
+const ranIfDue = z.union([
   z.object({
     ok: z.literal(true),
-    skipped: z.literal(true),
-    reason: z.enum(["locked", "paused", "not_due", "schedule_read_error"]),
-    holder: z.string().nullable(),
-    until: instantOrNull,
+    ran: z.literal(true),
+    run: z.object({
+      id: uuid,
+      status: runStatus,
+      attempt: z.number(),
+      startedAt: instantOrNull,
+      finishedAt: instantOrNull,
+    }),
     nextAt: instantOrNull,
   }),
+  skippedSchema,
 ]);
 
 const ticksSchema = z.object({
@@ -188,7 +208,7 @@ const ticksSchema = z.object({
   count,
   outcome: z.enum(["fired", "skipped", "missed"]),
   reason: z.string(),
-  status: z.enum(["pending", "running", "completed", "failed", "cancelled"]).nullable(),
+  status: runStatus.nullable(),
   lateMs: z.number().nullable(),
   runId: uuid.nullable(),
 });
@@ -222,7 +242,7 @@ export const SCHEDULE_ROUTES = {
       limit,
       cursor,
     }),
-    answers: { 200: page("schedules", scheduleSchema) },
+    responses: { 200: page("schedules", scheduleSchema) },
   }),
   getSchedule: route({
     method: "GET",
@@ -230,13 +250,13 @@ export const SCHEDULE_ROUTES = {
     scope: "read",
     summary: "One schedule.",
     refusals: [404],
-    answers: { 200: scheduleSchema },
+    responses: { 200: scheduleSchema },
   }),
   putSchedule: route({
     method: "PUT",
     path: "/api/schedules/{name}",
     scope: "admin",
-    summary: "Makes a schedule or changes it; an equal one changes nothing.",
+    summary: "Creates or changes a schedule; an equal definition changes nothing.",
     query: z.strictObject({
       ifVersion: z.coerce
         .number()
@@ -247,7 +267,7 @@ export const SCHEDULE_ROUTES = {
     }),
     body: scheduleOptions,
     refusals: [404, 409],
-    answers: { 200: z.object({ schedule: scheduleSchema, warnings: z.array(z.string()) }) },
+    responses: { 200: z.object({ schedule: scheduleSchema, warnings: z.array(z.string()) }) },
   }),
   deleteSchedule: route({
     method: "DELETE",
@@ -255,41 +275,41 @@ export const SCHEDULE_ROUTES = {
     scope: "admin",
     summary: "Deletes a schedule; its runs and its ledger stay.",
     refusals: [404, 409],
-    answers: { 200: ok },
+    responses: { 200: ok },
   }),
   pauseSchedule: route({
     method: "POST",
     path: "/api/schedules/{name}/pause",
     scope: "admin",
-    summary: "Fires no more until it is resumed.",
+    summary: "Pauses a schedule until it is resumed.",
     body: z.strictObject({ note }),
     refusals: [404, 409],
-    answers: { 200: scheduleSchema },
+    responses: { 200: scheduleSchema },
   }),
   resumeSchedule: route({
     method: "POST",
     path: "/api/schedules/{name}/resume",
     scope: "admin",
-    summary: "Fires again, from now on.",
+    summary: "Resumes a schedule from now on.",
     body: z.strictObject({}),
     refusals: [404, 409],
-    answers: { 200: scheduleSchema },
+    responses: { 200: scheduleSchema },
   }),
   backfill: route({
     method: "POST",
     path: "/api/schedules/{name}/backfill",
     scope: "admin",
-    summary: "Runs for the ticks of a range, one after the other.",
+    summary: "Makes runs for the ticks of a range, one after the other.",
     body: z.strictObject({ from: givenInstant, to: givenInstant, all: z.boolean().optional() }),
     refusals: [404, 409],
-    answers: { 200: backfillSchema },
+    responses: { 200: backfillSchema },
   }),
   listBackfills: route({
     method: "GET",
     path: "/api/schedules/{name}/backfills",
     scope: "read",
     summary: "The backfills of a schedule, newest first.",
-    answers: { 200: z.object({ backfills: z.array(backfillSchema) }) },
+    responses: { 200: z.object({ backfills: z.array(backfillSchema) }) },
   }),
   preview: route({
     method: "GET",
@@ -298,17 +318,17 @@ export const SCHEDULE_ROUTES = {
     summary: "The next ticks.",
     query: z.strictObject({ count: z.coerce.number().int().min(1).max(1_000).optional() }),
     refusals: [404],
-    answers: { 200: z.object(previewSchema) },
+    responses: { 200: z.object(previewSchema) },
   }),
   previewDefinition: route({
     method: "POST",
     path: "/api/schedules/preview",
     scope: "read",
-    summary: "What a definition would do that is not stored yet: words, next ticks, warnings.",
+    summary: "Previews a definition that is not stored yet: description, next ticks, warnings.",
     body: scheduleOptions.extend({
       count: z.number().int().min(1).max(1_000).optional(),
     }),
-    answers: {
+    responses: {
       200: z.object({
         ...previewSchema,
         description: z.string(),
@@ -320,17 +340,18 @@ export const SCHEDULE_ROUTES = {
     method: "GET",
     path: "/api/schedules/{name}/explain",
     scope: "read",
-    summary: "Why there was a run at an instant, or why not; without `at` for the last tick.",
+    summary:
+      "Explains why a run was or was not made at an instant; without `at`, for the last tick.",
     query: z.strictObject({ at: givenInstant.optional() }),
     refusals: [404],
-    answers: { 200: explanationSchema },
+    responses: { 200: explanationSchema },
   }),
   versions: route({
     method: "GET",
     path: "/api/schedules/{name}/versions",
     scope: "read",
-    summary: "Every definition that it had, the first one first.",
-    answers: { 200: z.object({ versions: z.array(versionSchema) }) },
+    summary: "Every definition of a schedule, oldest first.",
+    responses: { 200: z.object({ versions: z.array(versionSchema) }) },
   }),
   listTicks: route({
     method: "GET",
@@ -345,7 +366,7 @@ export const SCHEDULE_ROUTES = {
       limit,
       cursor,
     }),
-    answers: { 200: page("ticks", tickSchema) },
+    responses: { 200: page("ticks", tickSchema) },
   }),
   trigger: route({
     method: "POST",
@@ -353,7 +374,7 @@ export const SCHEDULE_ROUTES = {
     scope: "trigger",
     isLimitable: true,
     summary:
-      "Stores a run by hand or by an outside cron; a worker or a tick executes it. With an input it needs the scope enqueue.",
+      "Stores a run by hand or for an outside cron; a worker or a tick executes it. An input needs the scope enqueue.",
     body: z.strictObject({
       mode: z.enum(["manual", "test"]).optional(),
       ifDue: z.boolean().optional(),
@@ -361,14 +382,23 @@ export const SCHEDULE_ROUTES = {
       input: anyJson.optional(),
     }),
     refusals: [404, 409],
-    answers: { 200: triggered },
+    responses: { 200: triggered },
+  }),
+  runIfDue: route({
+    method: "POST",
+    path: "/api/schedules/{name}/run-if-due",
+    scope: "trigger",
+    isLimitable: true,
+    summary: "Executes the schedule if it is due and free, and replies when its run has ended.",
+    body: z.strictObject({ deadline: duration.optional() }),
+    refusals: [404],
+    responses: { 200: ranIfDue },
   }),
   timeline: route({
     method: "GET",
     path: "/api/timeline",
     scope: "read",
-    summary:
-      "Ticks of many schedules over a stretch of time, with their runs, and what is planned.",
+    summary: "Ticks of many schedules over a period, with their runs and the planned ticks.",
     query: z.strictObject({
       from: givenInstant,
       to: givenInstant,
@@ -379,7 +409,7 @@ export const SCHEDULE_ROUTES = {
       cursor,
     }),
     refusals: [404],
-    answers: {
+    responses: {
       200: z.object({
         now: instant,
         from: instant,

@@ -1,7 +1,8 @@
-// Defines how a route is declared, the scopes, and the schemas that several routes share.
+// Defines for the contract how a route is declared, the scopes, and the schemas that several routes share.
 
 import { z } from "zod";
 import type { Scope } from "../../operations/rules/scopes.js";
+import { RUN_STATUSES } from "../../runs/rules/run.js";
 
 export { SCOPES, type Scope } from "../../operations/rules/scopes.js";
 
@@ -13,17 +14,17 @@ export type Route = {
   readonly method: Method;
   /** Parameters in braces: `/api/runs/{id}`. */
   readonly path: string;
-  /** Who may call it; `open` needs no secret. */
+  /** The scope that a caller needs; `open` needs no secret. */
   readonly scope: Scope | "open";
   readonly summary: string;
   /** A callback token for the run and fence in question opens it too. */
   readonly isCallback?: true;
-  /** A credential that is limited to jobs or queues opens it, for these alone; every other route is closed to it. */
+  /** A credential that is limited to jobs or queues opens it for these only; other routes are closed to such credentials. */
   readonly isLimitable?: true;
   readonly query?: z.ZodObject;
   readonly body?: z.ZodType;
   /** The bodies of successful responses by status. */
-  readonly answers: Readonly<Record<number, z.ZodType>>;
+  readonly responses: Readonly<Record<number, z.ZodType>>;
   /** The statuses 4xx that are this route's own; openapi.ts adds those that follow from its scope and body. */
   readonly refusals?: readonly RefusalStatus[];
   /** The media type of the response. @default "application/json" */
@@ -35,7 +36,7 @@ export function route<const R extends Route>(definition: R): R {
 
 export const instant = z.iso.datetime().meta({ description: "ISO 8601, UTC, with milliseconds" });
 export const instantOrNull = instant.nullable();
-/** An instant as callers write it; the library checks it and shows a right one. */
+/** An instant as callers write it; the library checks it and shows a valid example if it is wrong. */
 export const givenInstant = z.string().max(64);
 export const duration = z.union([z.string().max(64), z.number()]).meta({
   description: 'a duration such as "30s" or "5m", or milliseconds',
@@ -46,6 +47,7 @@ export const seconds = z
   .max(10 * 365 * 86_400);
 export const count = z.number().int().min(0);
 export const uuid = z.string();
+export const runStatus = z.enum(RUN_STATUSES);
 export const anyJson = z.unknown().meta({ description: "any JSON" });
 /** Text that every database can store as it is. */
 export function storable(text: z.ZodString) {
@@ -60,7 +62,7 @@ export const cursor = z.string().max(500).optional();
 /** A cursor of items contains a full key. */
 export const longCursor = z.string().max(5_000).optional();
 export const givenSince = z.string().max(64).optional().meta({
-  description: 'an instant, or a duration such as "24h": so long ago',
+  description: 'an instant, or how long ago, for example "24h"',
 });
 export const note = z.string().max(2_000).optional();
 export const storedError = z

@@ -49,7 +49,7 @@ export const WORKER_ROUTES = {
     path: "/api/worker/claim",
     scope: "worker",
     isLimitable: true,
-    summary: "Claims runs for a worker elsewhere; waits up to `waitMs` for the first.",
+    summary: "Claims runs for a remote worker; waits up to `waitMs` for the first.",
     refusals: [409],
     body: z.strictObject({
       instance: givenName,
@@ -58,20 +58,20 @@ export const WORKER_ROUTES = {
       limit: z.number().int().min(1).max(100),
       waitMs: z.number().int().min(0).max(60_000).optional(),
     }),
-    answers: { 200: z.object({ runs: z.array(claimedSchema) }) },
+    responses: { 200: z.object({ runs: z.array(claimedSchema) }) },
   }),
   beatRuns: route({
     method: "POST",
     path: "/api/worker/heartbeat",
     scope: "worker",
     isLimitable: true,
-    summary: "Renews what a worker elsewhere holds, in one call.",
+    summary: "Renews all runs of a remote worker in one call.",
     refusals: [409],
     body: z.strictObject({
       instance: givenName,
       runs: z.array(z.strictObject({ id: uuid, fence })).max(1_000),
     }),
-    answers: {
+    responses: {
       200: z.object({
         held: z.array(z.object({ id: uuid, leaseMs: z.number(), cancel: z.boolean() })),
         lost: z.array(uuid),
@@ -87,7 +87,7 @@ export const WORKER_ROUTES = {
     summary: "Renews one run.",
     body: z.strictObject({ instance: claimer, fence }),
     refusals: [409],
-    answers: { 200: z.object({ ok: z.literal(true), leaseMs: z.number(), cancel: z.boolean() }) },
+    responses: { 200: z.object({ ok: z.literal(true), leaseMs: z.number(), cancel: z.boolean() }) },
   }),
   tellProgress: route({
     method: "POST",
@@ -95,7 +95,7 @@ export const WORKER_ROUTES = {
     scope: "worker",
     isLimitable: true,
     isCallback: true,
-    summary: "How far a run is; counts as a heartbeat.",
+    summary: "Stores the progress of a run; counts as a heartbeat.",
     body: z.strictObject({
       instance: claimer,
       fence,
@@ -104,7 +104,7 @@ export const WORKER_ROUTES = {
       total: z.number().min(0).optional(),
     }),
     refusals: [409],
-    answers: { 200: ok },
+    responses: { 200: ok },
   }),
   releaseRun: route({
     method: "POST",
@@ -112,10 +112,11 @@ export const WORKER_ROUTES = {
     scope: "worker",
     isLimitable: true,
     isCallback: true,
-    summary: "Gives a run back: it is ready at once for others, and its attempt is not burnt.",
+    summary:
+      "Hands a run back: it is ready at once for other workers, and its attempt does not count.",
     body: z.strictObject({ instance: claimer, fence }),
     refusals: [409],
-    answers: { 200: ok },
+    responses: { 200: ok },
   }),
   storeItems: route({
     method: "POST",
@@ -123,7 +124,7 @@ export const WORKER_ROUTES = {
     scope: "worker",
     isLimitable: true,
     isCallback: true,
-    summary: "Stores items of a run; an equal one again is a no-op.",
+    summary: "Stores items of a run; storing an equal item again changes nothing.",
     body: z.strictObject({
       instance: claimer,
       fence,
@@ -140,7 +141,7 @@ export const WORKER_ROUTES = {
         .max(1_000),
     }),
     refusals: [409],
-    answers: {
+    responses: {
       200: z.object({
         ok: z.literal(true),
         items: z.array(z.object({ key: z.string(), status: z.enum(["stored", "conflict"]) })),
@@ -153,7 +154,7 @@ export const WORKER_ROUTES = {
     scope: "worker",
     isLimitable: true,
     isCallback: true,
-    summary: "Log lines that are kept with the run.",
+    summary: "Stores log lines with the run.",
     body: z.strictObject({
       instance: claimer,
       fence,
@@ -169,7 +170,7 @@ export const WORKER_ROUTES = {
         .max(1_000),
     }),
     refusals: [409],
-    answers: { 200: ok },
+    responses: { 200: ok },
   }),
   completeRun: route({
     method: "POST",
@@ -178,7 +179,7 @@ export const WORKER_ROUTES = {
     isLimitable: true,
     isCallback: true,
     summary:
-      "Ends a run well; repeated with an equal result it answers the same, with another one 409.",
+      "Completes a run. A repetition with an equal result gets the same response, with another result 409.",
     refusals: [409],
     body: z.strictObject({
       instance: claimer,
@@ -186,7 +187,7 @@ export const WORKER_ROUTES = {
       completionId: z.string().max(200).optional(),
       result: anyJson.optional(),
     }),
-    answers: { 200: ok },
+    responses: { 200: ok },
   }),
   failRun: route({
     method: "POST",
@@ -194,7 +195,7 @@ export const WORKER_ROUTES = {
     scope: "worker",
     isLimitable: true,
     isCallback: true,
-    summary: "Ends an attempt badly; the run is retried by its own policy.",
+    summary: "Fails an attempt; the run is retried by its own policy.",
     body: z.strictObject({
       instance: claimer,
       fence,
@@ -204,6 +205,6 @@ export const WORKER_ROUTES = {
       retryAfterMs: z.number().min(0).max(MS_MAX).optional(),
     }),
     refusals: [409],
-    answers: { 200: ok },
+    responses: { 200: ok },
   }),
 } as const;

@@ -6,18 +6,18 @@ import type { AuditEntry } from "../../operations/rules/audit.js";
 /** Longer than most critical sections take, so that a short pause of a process loses nothing. */
 export const LOCK_LEASE_DEFAULT = "6m";
 
-/** A waiter that was silent for so long has died or given up: it keeps nobody waiting. */
+/** A waiter that was silent for this long has died or given up, and loses its place. */
 export const WAITER_VOID_MS = 3_000;
 
-/** How a grant stands. The position in this list is what the tables store: append only. */
+/** The state of a grant. The position in this list is what the tables store: append only. */
 export const LOCK_STATES = ["acquired", "released", "expired", "revoked"] as const;
 export type LockState = (typeof LOCK_STATES)[number];
 
 export type LockRequest = {
   readonly name: string;
-  /** Made before sending, one for each call: a repeat after a lost answer is recognised by it. */
+  /** Created once per call: identifies a repeat after a lost response. */
   readonly token: string;
-  /** Who asks: `host:pid:boot-uuid`. */
+  /** The caller: `host:pid:boot-uuid`. */
   readonly holder: string;
   readonly leaseMs: number;
   /** A call that waits keeps its place in the queue; null: take it now or not at all. */
@@ -28,7 +28,7 @@ export type LockAnswer =
   | {
       readonly isGranted: true;
       readonly fence: number;
-      /** What is left of the lease: less than was asked for if this is the answer to a repeat. */
+      /** The rest of the lease: less than requested if this is a repeat. */
       readonly leaseMs: number;
       /** The holder whose lease had run out; null if the lock was free. */
       readonly takenFrom: string | null;
@@ -40,7 +40,7 @@ export type LockAnswer =
       readonly until: number | null;
     };
 
-/** A name under the fence that its holder believes in. */
+/** A lock and the fence that its holder has. */
 export type LockGrant = { readonly name: string; readonly fence: number };
 
 /** A lock that is held now. */
@@ -84,21 +84,21 @@ export type LockHistoryFilter = {
 export type LockRevocation = {
   readonly name: string;
   readonly note: string | null;
-  /** For the provider that keeps locks where everything else is; others leave it alone. */
+  /** For the provider that keeps locks in the database; others ignore it. */
   readonly audit?: AuditEntry | undefined;
 };
 
-/** What one pass of tidying did. */
+/** The result of one pass of expiry and retention. */
 export type LockTidied = {
-  /** Leases that had run out and that nobody had taken over. */
+  /** Expired leases that were not taken over. */
   readonly expired: readonly (LockGrant & { readonly holder: string })[];
-  /** How many rows of history, idle names and dead waiters are gone. */
+  /** How many rows of history, idle names and dead waiters were removed. */
   readonly removed: number;
   /** How many locks are held now: while there are none, nothing can run out. */
   readonly held: number;
 };
 
-/** The verbs of locks, declared once: providers have them under these names, the store under its own. */
+/** The verbs of locks. The store has them for locks that are rows of its database, and users' own providers. */
 export interface LockVerbs {
   /**
    * Grants the lock if it is free or its lease has run out by the provider's clock, and if no live
@@ -123,4 +123,26 @@ export interface LockVerbs {
   stats(): Promise<LockStats>;
   /** Ends expired leases and removes history past retention, at most `limit` rows. */
   tidy(params: { readonly keepMs: number; readonly limit: number }): Promise<LockTidied>;
+}
+
+export type LockCapabilities = {
+  /**
+   * Durable: a fence that was granted is never granted again. Volatile: that holds only for as long
+   * as the provider loses no writes.
+   */
+  readonly fences: "durable" | "volatile";
+  /** Waiting calls are served by priority, then in order. False: the first call after a release gets the lock. */
+  readonly queue: boolean;
+  /** The provider keeps ended grants: `history` and `stats` report them. */
+  readonly history: boolean;
+};
+
+/**
+ * The provider that `holdfast.lock` uses. Users pass their own as `new Holdfast({ locks })`. A provider is right when every case of
+ * `lockProviderCases` (`holdfast/testing`) passes on it.
+ */
+export interface LockProvider extends LockVerbs {
+  /** For messages: "lease rows", "redis". */
+  readonly name: string;
+  readonly capabilities: LockCapabilities;
 }

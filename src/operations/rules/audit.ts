@@ -1,16 +1,16 @@
-// The audit trail: who changed what, from where, when and why. One entry for every change that a person
-// or a program asks for; what the scheduler and the workers do by themselves has the ledger and history.
+// Defines the audit trail: who changed what, from where, when and why. Every change that a person or a program requests has
+// an entry; the scheduler's and the workers' own actions are in the ledger and the history.
 
+import { describeWhen } from "../../schedules/rules/describe-when.js";
 import type { ScheduleDefinition } from "../../schedules/rules/schedule.js";
-import { describeWhen } from "../../schedules/rules/when-words.js";
 
 export const VIAS = ["code", "cli", "http"] as const;
 
-/** Who asks. */
+/** The author of a change. */
 export type Actor = {
-  /** By which way: a call in code, the command line, or HTTP. */
+  /** The interface: a call in code, the command line, or HTTP. */
   readonly via: (typeof VIAS)[number];
-  /** An instance, `user@host`, or the name that `authorize` answered. */
+  /** An instance, `user@host`, or the name that `authorize` returned. */
   readonly who: string;
   /** Over HTTP: the scope that opened the route. */
   readonly scope: string | null;
@@ -34,21 +34,21 @@ export const AUDIT_NOUNS = [
 ] as const;
 export type AuditNoun = (typeof AUDIT_NOUNS)[number];
 
-/** What was changed. */
+/** The changed thing and the verb. */
 export type AuditFacts = {
   readonly verb: string;
   readonly noun: AuditNoun;
-  /** Of the schedule, run, queue, lock, calendar, instance or alert. */
+  /** The name of the schedule, run, queue, lock, calendar, instance or alert. */
   readonly name: string | null;
   readonly note?: string | null;
-  /** The change in a few words, where there is more to say than the verb. */
+  /** The change in a few words, if the verb does not say it all. */
   readonly change?: string | null;
 };
 
-/** One entry to be, written with the change itself. */
+/** A new entry, written together with the change. */
 export type AuditEntry = Actor & Required<AuditFacts>;
 
-/** A call in code that says nothing about who asks: the instance itself. */
+/** The author of a call in code without a name: the instance itself. */
 export function codeActor(who: string): Actor {
   return { via: "code", who, scope: null, address: null, requestId: null };
 }
@@ -67,7 +67,7 @@ function cut(text: string): string {
 
 type Defined = { readonly job: string; readonly input: string; readonly definition: string };
 
-/** How a schedule differs from what it was, in a few words. */
+/** The difference between two definitions of a schedule, in a few words. */
 export function scheduleChange(before: Defined | null, after: Defined): string {
   const now = definitionOf(after);
   const when = whenWords(now);
@@ -87,12 +87,12 @@ export function scheduleChange(before: Defined | null, after: Defined): string {
   return parts.length === 0 ? "brought up to its declaration" : parts.join("; ");
 }
 
-/** An edit mends what cannot be evaluated, a zone that is no more for example: it must not fail over it. */
+/** An edit may repair a definition that cannot be evaluated, for example with a removed zone: it must not fail on it. */
 function whenWords(definition: ScheduleDefinition | null): string {
   try {
     if (definition) return describeWhen(definition.when);
   } catch {
-    // Said below.
+    // Reported below.
   }
   return "an unreadable definition";
 }

@@ -1,12 +1,11 @@
-// The pause of everything: one switch for the whole database, beside each schedule's own pause. What
-// it means for ticks: those that fall into it are skipped and never made up for; those before it that
-// nobody had recorded are judged when it is over, as after any absence. Pure.
+// Decides what a pause of everything means for ticks: ticks during the pause are skipped and never run later; unrecorded
+// ticks before it are evaluated after it, as after any downtime. Pure.
 
 import type { Evidence } from "../../schedules/rules/tick.js";
 
 export type Pause = {
   readonly at: number;
-  /** Null: it is on. */
+  /** Null: it has no end yet. */
   readonly until: number | null;
   readonly by: string | null;
   readonly note: string | null;
@@ -16,17 +15,17 @@ export type Pause = {
 export type Span = {
   readonly afterMs: number;
   readonly untilMs: number;
-  /** The pause that covers it; null where it is open. */
+  /** The pause that covers it; null if there is none. */
   readonly pause: Pause | null;
 };
 
-/** The pause that keeps a tick from firing: the one it falls into, or the one that is on. */
+/** The pause that prevents a tick from firing: the one that covers it, or the one without an end. */
 export function pauseAgainst(pauses: readonly Pause[], at: number): Pause | null {
   const covers = (each: Pause) => each.at <= at && (each.until === null || at < each.until);
   return pauses.find(covers) ?? pauses.find(({ until }) => until === null) ?? null;
 }
 
-/** The time between two instants, cut where pauses begin and end. */
+/** The time between two instants, split where pauses begin and end. */
 export function spansOf(
   pauses: readonly Pause[],
   { afterMs, untilMs }: { readonly afterMs: number; readonly untilMs: number },
@@ -47,7 +46,7 @@ export function spansOf(
   return spans;
 }
 
-/** Kept with the ticks that it left out. */
+/** The evidence that is kept with skipped ticks. */
 export function pauseEvidence({ at, until, by, note }: Pause): Evidence {
   return { isAll: true, since: at, ...(until === null ? {} : { until }), by, note };
 }

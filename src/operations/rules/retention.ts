@@ -1,20 +1,20 @@
-// How long the ended runs of a job are kept where it is not as long as all others. Pure.
+// Reads the option `retention` of a job: how long, or how many of its ended runs are kept. Pure.
 
 import { type Duration, durationMs } from "../../shared/duration.js";
 import { ConfigurationError, type Problem } from "../../shared/errors.js";
 import { refuseUnknownMembers } from "../../shared/suggest.js";
 
 export type RetentionOptions = {
-  /** Those that are older go. */
+  /** Older runs are removed. */
   readonly for?: Duration;
-  /** Only so many stay, the newest ones. */
+  /** Only this many stay, the newest ones. */
   readonly count?: number;
 };
 
-/** Whichever of the two is reached first. */
+/** The limit that is reached first applies. */
 export type Retention = { readonly keepMs: number | null; readonly keepCount: number | null };
 
-/** More than this is not looked through to find the oldest one that stays. */
+/** The search for the oldest run that stays is limited to this many. */
 export const RETENTION_COUNT_MAX = 100_000;
 
 export function readRetention(

@@ -2,8 +2,6 @@
 
 import { describe, expect, test } from "vitest";
 import {
-  answered,
-  asked,
   type Circuit,
   CLOSED,
   failed,
@@ -11,14 +9,16 @@ import {
   OPEN_MS,
   OPENS_AFTER,
   pauseMs,
+  responded,
   roomOf,
+  sent,
   withdrawn,
 } from "./breaker.js";
 
 /** Fails so many times in a row, all at one moment. */
 function failing(count: number, from: Circuit = CLOSED, nowMs = 0): Circuit {
   let circuit = from;
-  for (let each = 0; each < count; each++) circuit = failed(asked(circuit), nowMs);
+  for (let each = 0; each < count; each++) circuit = failed(sent(circuit), nowMs);
   return circuit;
 }
 
@@ -29,7 +29,7 @@ describe("a closed circuit", () => {
   });
 
   test("forgets failures at the first answer", () => {
-    const circuit = answered(failing(OPENS_AFTER - 1));
+    const circuit = responded(failing(OPENS_AFTER - 1));
     expect(circuit).toEqual(CLOSED);
     expect(failing(OPENS_AFTER - 1, circuit).state).toBe("closed");
   });
@@ -47,18 +47,18 @@ describe("an open circuit", () => {
   test("lets nothing pass until its time is over, and then one", () => {
     expect(roomOf(open, OPEN_MS - 1)).toBe(0);
     expect(roomOf(open, OPEN_MS)).toBe(1);
-    expect(roomOf(asked(open), OPEN_MS)).toBe(0);
+    expect(roomOf(sent(open), OPEN_MS)).toBe(0);
   });
 
   test("is closed by the probe's answer", () => {
-    expect(answered(asked(open))).toEqual(CLOSED);
+    expect(responded(sent(open))).toEqual(CLOSED);
   });
 
   test("is open for twice as long after each probe that failed, up to a limit", () => {
     let circuit: Circuit = open;
     const lengths: number[] = [];
     for (let each = 0; each < 10; each++) {
-      circuit = failed(asked(circuit), 0);
+      circuit = failed(sent(circuit), 0);
       lengths.push(circuit.state === "open" ? circuit.untilMs : 0);
     }
     expect(lengths.slice(0, 3)).toEqual([2 * OPEN_MS, 4 * OPEN_MS, 8 * OPEN_MS]);
@@ -66,12 +66,12 @@ describe("an open circuit", () => {
   });
 
   test("is not moved by what was sent before it opened", () => {
-    expect(answered(open)).toBe(open);
+    expect(responded(open)).toBe(open);
     expect(failed(open, 3_000)).toBe(open);
   });
 
   test("may be probed again at once when the probe was withdrawn", () => {
-    expect(roomOf(withdrawn(asked(open), OPEN_MS), OPEN_MS)).toBe(1);
+    expect(roomOf(withdrawn(sent(open), OPEN_MS), OPEN_MS)).toBe(1);
     expect(withdrawn(CLOSED, 0)).toBe(CLOSED);
   });
 
@@ -80,6 +80,6 @@ describe("an open circuit", () => {
     // In whole milliseconds, whatever the clock counts.
     expect(pauseMs(open, 1_000.25)).toBe(OPEN_MS - 1_000);
     expect(pauseMs(open, OPEN_MS + 60_000)).toBeGreaterThan(0);
-    expect(pauseMs(asked(open), OPEN_MS)).toBe(OPEN_MS);
+    expect(pauseMs(sent(open), OPEN_MS)).toBe(OPEN_MS);
   });
 });

@@ -1,7 +1,6 @@
-// A circuit breaker as a pure state machine: whether a target is asked at all, given how it answered.
-// Closed, everything passes; after so many failures in a row it opens, and nothing passes for a while;
-// then one request goes as a probe, and its answer closes the circuit or opens it for longer.
-// It knows no clock: the caller says what time it is, on whatever clock only moves forward.
+// Decides for the dispatcher whether a target gets requests: a circuit breaker as a pure state machine. Closed, all requests
+// pass. After several failures in a row it opens, and none pass for a while. Then one request goes as a probe, and its
+// response closes the circuit or opens it for longer. The caller passes the time, from a clock that only moves forward.
 
 export const OPENS_AFTER = 5;
 export const OPEN_MS = 5_000;
@@ -11,7 +10,7 @@ const PAUSE_MAX_MS = 30_000;
 
 export type Circuit =
   | { readonly state: "closed"; readonly failures: number }
-  /** `openings`: how often in a row, so that each time lasts longer than the last. */
+  /** `openings`: how often in a row; each opening lasts longer than the last. */
   | { readonly state: "open"; readonly untilMs: number; readonly openings: number }
   | { readonly state: "half_open"; readonly openings: number };
 
@@ -23,18 +22,18 @@ export function roomOf(circuit: Circuit, nowMs: number): number {
   return circuit.state === "open" && nowMs >= circuit.untilMs ? 1 : 0;
 }
 
-/** A request is about to be sent: through an open circuit whose time is over it goes as the probe. */
-export function asked(circuit: Circuit): Circuit {
+/** A request is about to be sent; through an open circuit whose time is over, it is the probe. */
+export function sent(circuit: Circuit): Circuit {
   return circuit.state === "open" ? { state: "half_open", openings: circuit.openings } : circuit;
 }
 
-/** The target is there, whatever it said. */
-export function answered(circuit: Circuit): Circuit {
-  // What was sent before it opened and is answered now says nothing of how the target is today.
+/** The target has responded, with any status. */
+export function responded(circuit: Circuit): Circuit {
+  // A late response to a request from before the opening does not show that the target is healthy now.
   return circuit.state === "open" ? circuit : CLOSED;
 }
 
-/** The target could not be reached, did not answer, or said itself that it cannot. */
+/** The target was not reached, did not respond, or reported that it is unavailable. */
 export function failed(circuit: Circuit, nowMs: number): Circuit {
   if (circuit.state === "open") return circuit;
   if (circuit.state === "half_open") return opened(circuit.openings + 1, nowMs);
@@ -42,13 +41,13 @@ export function failed(circuit: Circuit, nowMs: number): Circuit {
   return failures >= OPENS_AFTER ? opened(1, nowMs) : { state: "closed", failures };
 }
 
-/** The probe ended without telling anything, as when its run was cancelled: the next one is the probe. */
+/** The probe was inconclusive, for example because its run was cancelled: the next request is the probe. */
 export function withdrawn(circuit: Circuit, nowMs: number): Circuit {
   if (circuit.state !== "half_open") return circuit;
   return { state: "open", untilMs: nowMs, openings: circuit.openings };
 }
 
-/** How long a run that could not be delivered had better wait. */
+/** How long a run that could not be delivered should wait. */
 export function pauseMs(circuit: Circuit, nowMs: number): number {
   switch (circuit.state) {
     case "closed":

@@ -192,7 +192,7 @@ describe("an answer", () => {
       return untilAborted(request);
     };
     const answer = await clock.until(dispatch());
-    expect(answer).toEqual({ kind: "unknown", reason: "no answer within 3000 ms" });
+    expect(answer).toEqual({ kind: "unknown", reason: "no response within 3000 ms" });
     expect(network.sent).toHaveLength(1);
   });
 });

@@ -1,6 +1,6 @@
-// Sends runs to the services that execute them: one signed POST for each attempt, as many at a time as
-// a target allows, none while its circuit is open. Answers with a plain value that says what became of
-// it; what that means for the run is the engine's to decide. It never sends anything twice.
+// Sends runs to the services that execute them: one signed POST per attempt, as many at a time as a target allows, none
+// while its circuit is open. Returns the outcome as a plain value; dispatching.ts decides what it means for the run. Never
+// sends a request twice.
 
 import type { Mode } from "../../runs/rules/run.js";
 import { type StoredError, storedError } from "../../shared/failure.js";
@@ -11,7 +11,7 @@ import { redactBody } from "../../shared/redact.js";
 import { Semaphore } from "../../shared/semaphore.js";
 import { classifyFailure } from "../../worker/rules/classify.js";
 import * as breaker from "./breaker.js";
-import { type GuardedAnswer, guardedFetch } from "./guard.js";
+import { type GuardedResponse, guardedFetch } from "./guard.js";
 import { callbackToken, signDispatch } from "./signature.js";
 import type { DispatchConfig, Target } from "./targets.js";
 
@@ -35,29 +35,29 @@ export type DispatchOrder = {
   readonly target: string;
   readonly run: DispatchedRun;
   readonly signal: AbortSignal;
-  /** The W3C trace context that the worker goes on with. */
+  /** The W3C trace context that the worker continues. */
   readonly traceparent?: string;
 };
 
-export type DispatchAnswer =
+export type DispatchResult =
   /** 200: the worker is done. `result` is JSON text. */
   | { readonly kind: "completed"; readonly result: string }
-  /** 202: the worker goes on by itself; its heartbeats renew the lease from here on. */
+  /** 202: the worker continues on its own; its heartbeats renew the lease from now on. */
   | { readonly kind: "accepted" }
   | {
       readonly kind: "failed";
       readonly error: StoredError;
       readonly isPermanent: boolean;
       readonly retryAfterMs?: number;
-      /** What came back, where anything did. */
+      /** The response, if there was one. */
       readonly reply?: Reply;
     }
   /** It may have been received: nothing may be sent again before the lease has run out. */
   | { readonly kind: "unknown"; readonly reason: string }
-  /** It certainly was not received. `pauseMs`: when it is worth another try. */
+  /** It certainly was not received. `pauseMs`: when to try again. */
   | { readonly kind: "not_delivered"; readonly reason: string; readonly pauseMs: number };
 
-/** What a worker answered: the status, and the beginning of its words. */
+/** A worker's response: the status, and the beginning of its body. */
 export type Reply = { readonly status: number; readonly text: string };
 
 export type DispatcherParams = DispatchConfig & {
@@ -70,10 +70,10 @@ export type DispatcherParams = DispatchConfig & {
   }) => void;
 };
 
-/** What a worker calls back, each under the run's own address. */
+/** The callbacks of a worker, each under the run's own address. */
 const CALLBACKS = ["heartbeat", "progress", "items", "logs", "complete", "fail"] as const;
 const EXCERPT_MAX = 2_000;
-/** Statuses by which a target says that it cannot serve anybody now. */
+/** Statuses of a target that is unavailable at the moment. */
 const UNAVAILABLE: ReadonlySet<number> = new Set([502, 503, 504]);
 
 type Post = { readonly target: Target; readonly turns: Semaphore; circuit: breaker.Circuit };
@@ -97,24 +97,25 @@ export class Dispatcher {
     return breaker.roomOf(this.#post(target).circuit, this.#nowMs());
   }
 
-  async dispatch(order: DispatchOrder): Promise<DispatchAnswer> {
+  async dispatch(order: DispatchOrder): Promise<DispatchResult> {
     const { target, signal } = order;
     const post = this.#post(target);
     const giveBack = await post.turns.take(signal);
-    if (!giveBack) return { kind: "not_delivered", reason: "not sent: told to stop", pauseMs: 0 };
+    if (!giveBack)
+      return { kind: "not_delivered", reason: "not sent: the run was stopped", pauseMs: 0 };
     try {
       if (breaker.roomOf(post.circuit, this.#nowMs()) < 1)
         return this.#undelivered(post, `not sent: too many failures of ${target} in a row`);
-      post.circuit = breaker.asked(post.circuit);
-      const answer = await this.#send(post.target, order);
-      this.#note(post, answer, signal);
-      return this.#read(post, answer);
+      post.circuit = breaker.sent(post.circuit);
+      const response = await this.#send(post.target, order);
+      this.#note(post, response, signal);
+      return this.#read(post, response);
     } finally {
       giveBack();
     }
   }
 
-  #send(target: Target, { run, signal, traceparent }: DispatchOrder): Promise<GuardedAnswer> {
+  #send(target: Target, { run, signal, traceparent }: DispatchOrder): Promise<GuardedResponse> {
     const { clock, network, publicUrl } = this.#params;
     const { id: runId, ...rest } = run;
     const base = `${publicUrl}/api/runs/${encodeURIComponent(runId)}`;
@@ -150,35 +151,36 @@ export class Dispatcher {
     );
   }
 
-  #note(post: Post, answer: GuardedAnswer, signal: AbortSignal): void {
+  #note(post: Post, response: GuardedResponse, signal: AbortSignal): void {
     const before = post.circuit;
-    const isAnswered = answer.kind === "answered" && !UNAVAILABLE.has(answer.status);
-    // A refused or a withdrawn request tells nothing of the target.
-    const isTelling = answer.kind === "answered" || (answer.kind !== "refused" && !signal.aborted);
-    if (isAnswered) post.circuit = breaker.answered(before);
-    else if (isTelling) post.circuit = breaker.failed(before, this.#nowMs());
+    const isHealthy = response.kind === "answered" && !UNAVAILABLE.has(response.status);
+    // A refused or a withdrawn request shows nothing about the target.
+    const isConclusive =
+      response.kind === "answered" || (response.kind !== "refused" && !signal.aborted);
+    if (isHealthy) post.circuit = breaker.responded(before);
+    else if (isConclusive) post.circuit = breaker.failed(before, this.#nowMs());
     else post.circuit = breaker.withdrawn(before, this.#nowMs());
     const isOpen = post.circuit.state === "open";
     const wasOpen = before.state !== "closed";
-    if (!isTelling || isOpen === wasOpen) return;
-    this.#params.onCircuit({ target: post.target.name, isOpen, reason: reasonOf(answer) });
+    if (!isConclusive || isOpen === wasOpen) return;
+    this.#params.onCircuit({ target: post.target.name, isOpen, reason: reasonOf(response) });
   }
 
-  #read(post: Post, answer: GuardedAnswer): DispatchAnswer {
-    switch (answer.kind) {
+  #read(post: Post, response: GuardedResponse): DispatchResult {
+    switch (response.kind) {
       case "unknown":
-        return answer;
+        return response;
       case "not_delivered":
-        return this.#undelivered(post, answer.reason);
+        return this.#undelivered(post, response.reason);
       case "refused":
-        // The address is wrong and stays so until somebody changes the configuration or the name.
-        return failed({ code: "TARGET_REFUSED", message: answer.reason, isPermanent: true });
+        // The address stays wrong until the configuration or the name changes.
+        return failed({ code: "TARGET_REFUSED", message: response.reason, isPermanent: true });
       case "answered":
-        return readAnswered(answer);
+        return readResponse(response);
     }
   }
 
-  #undelivered(post: Post, reason: string): DispatchAnswer {
+  #undelivered(post: Post, reason: string): DispatchResult {
     const pauseMs = breaker.pauseMs(post.circuit, this.#nowMs());
     return { kind: "not_delivered", reason, pauseMs };
   }
@@ -194,12 +196,12 @@ export class Dispatcher {
   }
 }
 
-type Answered = Extract<GuardedAnswer, { readonly kind: "answered" }>;
+type Responded = Extract<GuardedResponse, { readonly kind: "answered" }>;
 
-function readAnswered(answer: Answered): DispatchAnswer {
-  const { status, headers } = answer;
-  const reply = { status, text: excerptOf(answer) };
-  if (status === 200) return completed(answer);
+function readResponse(response: Responded): DispatchResult {
+  const { status, headers } = response;
+  const reply = { status, text: excerptOf(response) };
+  if (status === 200) return completed(response);
   if (status === 202) return { kind: "accepted" };
   if (status >= 400 && status <= 599) {
     const { class: failureClass, retryAfterMs } = classifyFailure({ status, headers });
@@ -221,12 +223,11 @@ function readAnswered(answer: Answered): DispatchAnswer {
 }
 
 /**
- * The worker says that it is done. A result that is too large is cut as a handler's would be. What is no
- * JSON did not come from a worker (a proxy's page, another service's), and to send the run again would
- * bring the same.
+ * Reads a 200. A result that is too large is cut like a handler's. A body that is not JSON did not come from a worker
+ * (but from a proxy or another service), and sending the run again would give the same.
  */
-function completed(answer: Answered): DispatchAnswer {
-  const { body, isCut } = answer;
+function completed(response: Responded): DispatchResult {
+  const { body, isCut } = response;
   const text = textOf(body);
   if (isCut) {
     const result = {
@@ -241,7 +242,7 @@ function completed(answer: Answered): DispatchAnswer {
     return { kind: "completed", result: encodeResult(JSON.parse(text)) };
   } catch {
     const message = "The worker answered 200 with a body that is not JSON.";
-    const reply = { status: 200, text: excerptOf(answer) };
+    const reply = { status: 200, text: excerptOf(response) };
     return failed({ code: "ANSWER_NOT_JSON", message, reply, isPermanent: true });
   }
 }
@@ -252,13 +253,13 @@ function failed(params: {
   readonly isPermanent: boolean;
   readonly retryAfterMs?: number;
   readonly reply?: Reply;
-}): DispatchAnswer {
+}): DispatchResult {
   const { code, message, ...rest } = params;
   return { kind: "failed", error: storedError({ code, name: "DispatchError", message }), ...rest };
 }
 
-/** How the worker's words begin, without what is named as a secret: they are kept and shown. */
-function excerptOf({ body }: Answered): string {
+/** The beginning of the body, without named secrets: it is stored and shown. */
+function excerptOf({ body }: Responded): string {
   return redactBody(textOf(body).trim(), EXCERPT_MAX);
 }
 
@@ -266,6 +267,6 @@ function textOf(body: Uint8Array): string {
   return new TextDecoder().decode(body);
 }
 
-function reasonOf(answer: GuardedAnswer): string {
-  return answer.kind === "answered" ? `status ${answer.status}` : answer.reason;
+function reasonOf(response: GuardedResponse): string {
+  return response.kind === "answered" ? `status ${response.status}` : response.reason;
 }

@@ -257,7 +257,7 @@ describe("what failed", () => {
       const answer = await clock.until(fetch("http://ok.example", { timeoutMs: 5_000 }));
       expect(answer).toEqual({
         kind: isConnected ? "unknown" : "not_delivered",
-        reason: "no answer within 5000 ms",
+        reason: "no response within 5000 ms",
       });
     }
   });

@@ -1,14 +1,13 @@
-// One HTTP request that cannot be led astray. The name is looked up once, every address is judged, and
-// the connection goes to a judged address and no other: a name that answers differently a moment later
-// gains nothing. No redirect is followed, so what the headers carry reaches one origin. The answer's
-// size and the whole time are bounded. Tells apart what certainly was not delivered from what may have
-// been.
+// Sends one HTTP request safely, for dispatches, alerts and the job `http`. It resolves the name once, checks every address,
+// and connects only to a checked address, so a name that resolves differently a moment later gains nothing. It follows no
+// redirect, so headers reach one origin only. The size of the response and the total time are limited. The result
+// distinguishes requests that certainly were not delivered from those that may have been.
 
 import { prop, textProp } from "../../shared/failure.js";
 import type { Clock, Network, PinnedResponse } from "../../shared/ports.js";
 
 export const RESPONSE_BYTES_MAX = 1024 * 1024;
-/** A name with more addresses than this is not tried at all of them. */
+/** How many addresses of a name are tried. */
 const ADDRESSES_TRIED_MAX = 4;
 
 export type GuardedRequest = {
@@ -16,20 +15,20 @@ export type GuardedRequest = {
   readonly method: string;
   readonly headers?: Readonly<Record<string, string>>;
   readonly body?: string | Uint8Array;
-  /** For all of it: the lookup, the connection, the answer. */
+  /** For the lookup, the connection and the response together. */
   readonly timeoutMs: number;
   readonly signal?: AbortSignal;
   /** Loopback, private and link-local networks may be reached. @default false */
   readonly allowPrivateNetwork?: boolean;
 };
 
-export type GuardedAnswer =
+export type GuardedResponse =
   | ({ readonly kind: "answered" } & PinnedResponse)
-  /** The request itself is not allowed; nothing was sent, and the next time will be no better. */
+  /** The request is not allowed; nothing was sent, and a retry cannot help. */
   | { readonly kind: "refused"; readonly reason: string }
-  /** Certainly no byte of it was sent. */
+  /** Certainly nothing was sent. */
   | { readonly kind: "not_delivered"; readonly reason: string }
-  /** A connection was there: the request may have been received, wholly or not at all. */
+  /** A connection existed: the request may have been received. */
   | { readonly kind: "unknown"; readonly reason: string };
 
 export type GuardServices = { readonly network: Network; readonly clock: Clock };
@@ -37,11 +36,11 @@ export type GuardServices = { readonly network: Network; readonly clock: Clock }
 export async function guardedFetch(
   request: GuardedRequest,
   { network, clock }: GuardServices,
-): Promise<GuardedAnswer> {
+): Promise<GuardedResponse> {
   const refusal = refusalOf(request);
   if (refusal !== null) return { kind: "refused", reason: refusal };
   const end = new AbortController();
-  const timer = clock.timer(request.timeoutMs, () => end.abort(new NoAnswer(request.timeoutMs)));
+  const timer = clock.timer(request.timeoutMs, () => end.abort(new NoResponse(request.timeoutMs)));
   const onAbort = () => end.abort(request.signal?.reason);
   if (request.signal?.aborted) onAbort();
   request.signal?.addEventListener("abort", onAbort, { once: true });
@@ -53,7 +52,7 @@ export async function guardedFetch(
   }
 }
 
-/** Why this request is not even tried, in words, or null. Looks nothing up. */
+/** Why this request is refused, or null. Resolves no name. */
 export function refusalOf({
   url: text,
   method,
@@ -78,7 +77,7 @@ async function sendJudged(
   request: GuardedRequest,
   network: Network,
   signal: AbortSignal,
-): Promise<GuardedAnswer> {
+): Promise<GuardedResponse> {
   const url = new URL(request.url);
   let addresses: readonly string[];
   try {
@@ -93,9 +92,9 @@ async function sendJudged(
     return { kind: "refused", reason: `${url.hostname} leads astray: ${refused}` };
   let reason = "";
   for (const address of addresses.slice(0, ADDRESSES_TRIED_MAX)) {
-    const answer = await sendTo(address, { request, url, network, signal });
-    if (answer.kind !== "not_delivered" || signal.aborted) return answer;
-    reason ||= answer.reason;
+    const response = await sendTo(address, { request, url, network, signal });
+    if (response.kind !== "not_delivered" || signal.aborted) return response;
+    reason ||= response.reason;
   }
   return { kind: "not_delivered", reason };
 }
@@ -108,7 +107,7 @@ async function sendTo(
     readonly network: Network;
     readonly signal: AbortSignal;
   },
-): Promise<GuardedAnswer> {
+): Promise<GuardedResponse> {
   const { request, url, network, signal } = params;
   const { body = "" } = request;
   let isConnected = false;
@@ -118,7 +117,7 @@ async function sendTo(
     tlsName: url.protocol === "https:" ? unbracketed(url) : null,
     method: request.method,
     path: `${url.pathname}${url.search}`,
-    // No coding is offered: a small body that unpacks to a huge one is never unpacked here.
+    // No content coding is accepted: a small body could unpack to a huge one.
     headers: { "accept-encoding": "identity", ...lowered(request.headers), host: url.host },
     body: typeof body === "string" ? new TextEncoder().encode(body) : body,
     bytesMax: RESPONSE_BYTES_MAX,
@@ -145,7 +144,7 @@ async function addressesOf(
     : Promise.resolve([literal]);
 }
 
-/** One address that leads astray is enough: an honest name has none. */
+/** One forbidden address is enough to refuse: an honest name has none. */
 function refusedAddress(addresses: readonly string[], mayBePrivate: boolean): string | null {
   for (const address of addresses) {
     const { kind, what } = judgeAddress(address);
@@ -156,7 +155,7 @@ function refusedAddress(addresses: readonly string[], mayBePrivate: boolean): st
   return null;
 }
 
-/** The address, where the URL has one in place of a name; `URL` has read every way to write it. */
+/** The address, if the URL has one in place of a name; `URL` normalises every notation. */
 function literalAddress(url: URL): string | null {
   const isAddress = url.hostname.startsWith("[") || /^[\d.]+$/.test(url.hostname);
   return isAddress ? unbracketed(url) : null;
@@ -171,7 +170,7 @@ function portOf(url: URL): number {
   return url.protocol === "https:" ? 443 : 80;
 }
 
-/** What frames the request is ours to say. */
+/** Headers that frame the request are set here only. */
 const OWN_HEADERS = ["host", "content-length", "transfer-encoding", "connection", "upgrade", "te"];
 
 function isHeader(name: string, value: string): boolean {
@@ -185,7 +184,7 @@ function lowered(headers: Readonly<Record<string, string>> = {}): Record<string,
   );
 }
 
-/** Whoever does not hear the signal is not waited for. */
+/** Does not wait for code that ignores the signal. */
 function unlessAborted<T>(promise: Promise<T>, signal: AbortSignal): Promise<T> {
   return new Promise((resolve, reject) => {
     const onAbort = () => reject(signal.reason);
@@ -195,24 +194,24 @@ function unlessAborted<T>(promise: Promise<T>, signal: AbortSignal): Promise<T> 
   });
 }
 
-/** Not an exception of the library: it never leaves this file but as words. */
-class NoAnswer {
+/** Internal: it leaves this file only as text. */
+class NoResponse {
   readonly message: string;
   constructor(timeoutMs: number) {
-    this.message = `no answer within ${timeoutMs} ms`;
+    this.message = `no response within ${timeoutMs} ms`;
   }
 }
 
 /** Codes before messages: a message may repeat what was sent. */
 function reasonOf(error: unknown): string {
   const code = textProp(error, "code") ?? textProp(prop(error, "cause"), "code");
-  if (error instanceof NoAnswer) return error.message;
+  if (error instanceof NoResponse) return error.message;
   return code ?? textProp(error, "name") ?? "the connection failed";
 }
 
 /**
- * Ports that speak something else. Those that browsers refuse, and those of databases, queues and remote
- * control: what they would read in a request must never be tried.
+ * Ports of other protocols: those that browsers refuse, and those of databases, queues and remote control, which could
+ * misread a request as commands.
  */
 const OTHER_PROTOCOLS: ReadonlySet<number> = new Set([
   ...[0, 1, 7, 9, 11, 13, 15, 17, 19, 20, 21, 22, 23, 25, 37, 42, 43, 53, 69, 77, 79, 87, 95],
@@ -223,10 +222,9 @@ const OTHER_PROTOCOLS: ReadonlySet<number> = new Set([
   ...[6668, 6669, 6679, 6697, 9042, 9092, 10080, 11211, 27017, 27018, 27019],
 ]);
 
-// Which addresses a request may go to. Pure: an address in text, as a resolver or a parsed URL gives
-// it, is judged by where its network leads. What cannot be read is refused.
+// ── which addresses a request may go to: judged by network; an unreadable address is refused ──
 
-/** What an address is, where it is not simply a host of the public internet. */
+/** The kind of an address outside the public internet. */
 export type AddressKind = "public" | "private" | "forbidden";
 
 export type Judgement = { readonly kind: AddressKind; readonly what: string };
@@ -235,8 +233,8 @@ const PUBLIC: Judgement = { kind: "public", what: "public" };
 
 type Range = readonly [prefix: string, kind: AddressKind, what: string];
 
-// `private` networks are reached where a target allows them. `forbidden` ones never: no worker lives at
-// a cloud's metadata service, at "this host" (which connects to loopback), or at a group address.
+// `private` networks are allowed if the target says so. `forbidden` ones never are: no worker runs at a cloud's metadata
+// service, at "this host" (which connects to loopback), or at a group address.
 const IPV4_RANGES: readonly Range[] = [
   ["169.254.169.254/32", "forbidden", "cloud metadata"],
   ["169.254.170.2/32", "forbidden", "cloud metadata"],
@@ -281,22 +279,39 @@ const IPV6_RANGES: readonly Range[] = [
 /** Networks whose last 32 bits are an IPv4 address that the traffic goes to. */
 const EMBEDDING = ["::ffff:0:0/96", "64:ff9b::/96"] as const;
 
-/** Judges one address; `%zone` of a link-local one is looked past. */
+/** Classifies one address; ignores the `%zone` of a link-local one. */
 export function judgeAddress(text: string): Judgement {
   const address = bytesOf(text.split("%", 1)[0] ?? "");
   if (!address) return { kind: "forbidden", what: "not an address" };
   if (address.length === 4) return judge(address, V4) ?? PUBLIC;
   const isEmbedding = V6_EMBEDDING.some((range) => isWithin(address, range));
   if (isEmbedding) return judge(address.slice(12), V4) ?? PUBLIC;
-  // Everything outside of what is given out to hosts, compatible addresses and others, is refused.
+  // Everything outside the ranges assigned to hosts is refused, compatible addresses included.
   return judge(address, V6) ?? { kind: "forbidden", what: "reserved" };
 }
 
-type ReadRange = {
-  readonly network: readonly number[];
-  readonly bits: number;
-  readonly judgement: Judgement;
-};
+/** A network: addresses whose first bits are those of this one. */
+export type AddressRange = { readonly network: readonly number[]; readonly bits: number };
+
+type ReadRange = AddressRange & { readonly judgement: Judgement };
+
+/** An address ("10.0.0.3") or a network ("10.0.0.0/8") that somebody wrote; null: it is neither. */
+export function readAddressRange(text: string): AddressRange | null {
+  const [, address = "", bits] = /^([^/]+?)(?:\/(\d{1,3}))?$/.exec(text) ?? [];
+  const network = bytesOf(address);
+  if (network === null || Number(bits ?? 0) > network.length * 8) return null;
+  return { network, bits: bits === undefined ? network.length * 8 : Number(bits) };
+}
+
+/** Whether an address is one of these; an IPv4 address may be written as IPv6 (`::ffff:10.0.0.3`). */
+export function isAddressWithin(text: string, ranges: readonly AddressRange[]): boolean {
+  const bytes = bytesOf(text.split("%", 1)[0] ?? "");
+  if (bytes === null) return false;
+  const address = bytes.length === 16 && isWithin(bytes, V6_MAPPED) ? bytes.slice(12) : bytes;
+  return ranges.some(
+    (range) => range.network.length === address.length && isWithin(address, range),
+  );
+}
 
 const readRange = ([prefix, kind, what]: Range): ReadRange => {
   const [network = "", bits] = prefix.split("/");
@@ -305,13 +320,14 @@ const readRange = ([prefix, kind, what]: Range): ReadRange => {
 const V4 = IPV4_RANGES.map(readRange);
 const V6 = IPV6_RANGES.map(readRange);
 const V6_EMBEDDING = EMBEDDING.map((prefix) => readRange([prefix, "public", ""]));
+const [V6_MAPPED] = V6_EMBEDDING as [ReadRange, ReadRange];
 
 /** The first range decides: the narrow ones come first. */
 function judge(address: readonly number[], ranges: readonly ReadRange[]): Judgement | undefined {
   return ranges.find((range) => isWithin(address, range))?.judgement;
 }
 
-function isWithin(address: readonly number[], { network, bits }: ReadRange): boolean {
+function isWithin(address: readonly number[], { network, bits }: AddressRange): boolean {
   return address.every((byte, at) => {
     const shown = Math.min(8, Math.max(0, bits - at * 8));
     const mask = (0xff << (8 - shown)) & 0xff;

@@ -1,6 +1,5 @@
-// The signature of a dispatch: who sent it, when, and that its body is untouched. Signing is done by
-// the dispatcher, verifying by workers, in whatever runtime they have. What is signed is the raw
-// body: a body that was parsed and written again has another signature.
+// Signs dispatches for the dispatcher, and verifies them for workers in any runtime: the signature proves the sender, the
+// time and an unchanged body. It covers the raw body: a body that was parsed and written again has another signature.
 
 import { createHmac, timingSafeEqual } from "node:crypto";
 import { portableClock } from "../../shared/adapters/portable-clock.js";
@@ -11,9 +10,9 @@ const TIMESTAMP_HEADER = "holdfast-timestamp";
 /** `v1=` and 64 hexadecimal digits; several, separated by commas, while a secret rotates. */
 const SIGNATURE_HEADER = "holdfast-signature";
 
-/** A request that is older, or from a clock that is further ahead, is refused: it may be a replay. */
+/** An older request, or one from further in the future, is refused: it may be a replay. */
 export const TOLERANCE_MS = 5 * 60_000;
-/** More signatures than a rotation needs are an attempt to make us work. */
+/** More signatures than a rotation needs would only waste time. */
 const SIGNATURES_MAX = 10;
 
 export type SignedHeaders = {
@@ -48,7 +47,7 @@ export type RequestHeaders =
 
 export type VerifyParams = {
   readonly headers: RequestHeaders;
-  /** The body as it came, before anything has parsed it. */
+  /** The raw body, before parsing. */
   readonly body: string | Uint8Array;
   /** One secret, or several while one rotates. */
   readonly secrets: string | readonly string[];
@@ -57,7 +56,7 @@ export type VerifyParams = {
 };
 
 export type Verified =
-  /** The same id again is the same dispatch again: a worker that keeps ids can tell. */
+  /** A repeated id is a repeated dispatch; workers that store ids can detect it. */
   | { readonly ok: true; readonly id: string; readonly sentAt: Date }
   | {
       readonly ok: false;
@@ -72,7 +71,7 @@ export function verifyDispatch(params: VerifyParams): Verified {
   if (id === null || timestamp === null || signatures === null)
     return { ok: false, reason: "headers_missing" };
   const given = digestsIn(signatures);
-  // An id without dots and a time of digits alone: no two requests have the same signed text.
+  // The id has no dots and the time only digits, so no two requests have the same signed text.
   const isRight = /^[\w-]{1,200}$/.test(id) && /^\d{1,12}$/.test(timestamp) && given !== null;
   if (!isRight) return { ok: false, reason: "headers_malformed" };
   const sentMs = Number(timestamp) * 1_000;
@@ -81,7 +80,7 @@ export function verifyDispatch(params: VerifyParams): Verified {
     (secret) => secret !== "",
   );
   const signed = signedBytes(id, timestamp, body);
-  // Every pair is compared, so that the time taken tells nothing of which one was right.
+  // Every pair is compared, so that the time taken does not reveal which one matched.
   let isSigned = false;
   for (const right of secrets.map((secret) => hmac(secret, signed))) {
     for (const digest of given) isSigned = isEqualDigest(right, digest) || isSigned;
@@ -120,14 +119,13 @@ function isHeaders(headers: RequestHeaders): headers is { get(name: string): str
   return typeof headers.get === "function";
 }
 
-// The token that a dispatch gives to its worker: good for one run under one fence, and for nothing
-// else. It is made from the target's secret and never stored; whoever holds it learns nothing of the
-// secret, and a token of another run, another attempt or another target is refused.
+// ── the callback token that a dispatch gives to its worker: valid for one run under one fence only. It is derived from the
+// target's secret and never stored. It does not reveal the secret, and a token of another run, attempt or target fails. ──
 
-/** Keeps the tokens' key apart from the one that signs requests. */
+/** Separates the tokens' key from the key that signs requests. */
 const KEY_LABEL = "holdfast callback token v1";
 const PREFIX = "hfcb1_";
-/** The fence, readable by everybody, comes first: so a token can be judged before a body is read. */
+/** The readable fence comes first, so that a token can be checked before the body is read. */
 const FENCE_BYTES = 8;
 
 export type TokenGrant = { readonly runId: string; readonly fence: number };
@@ -136,7 +134,7 @@ export function callbackToken(grant: TokenGrant, secret: string): string {
   return `${PREFIX}${toHex(bytesOf(grant, secret))}`;
 }
 
-/** The fence that a token says it is for; null where it cannot be a token. */
+/** The fence in a token; null if the text cannot be a token. */
 export function fenceOfToken(token: string): number | null {
   const bytes = givenBytes(token);
   if (bytes === null) return null;
@@ -175,8 +173,8 @@ function givenBytes(token: string): Uint8Array | null {
   return token.startsWith(PREFIX) ? fromHex(token.slice(PREFIX.length)) : null;
 }
 
-// HMAC-SHA256, and how digests are compared. By node:crypto, which Deno and Bun have as well: unlike
-// WebCrypto it answers at once, so that a simulated clock need not wait for it.
+// ── HMAC-SHA256 and the comparison of digests, by node:crypto, which Deno and Bun have as well. Unlike WebCrypto it is
+// synchronous, so that a simulated clock need not wait for it. ──
 
 const DIGEST_BYTES = 32;
 
@@ -184,7 +182,7 @@ export function hmac(secret: string | Uint8Array, text: string | Uint8Array): Ui
   return createHmac("sha256", secret).update(text).digest();
 }
 
-/** How long it takes says nothing about where they differ. */
+/** Compares in constant time. */
 export function isEqualDigest(left: Uint8Array, right: Uint8Array): boolean {
   const areDigests = left.length === DIGEST_BYTES && right.length === DIGEST_BYTES;
   return areDigests && timingSafeEqual(left, right);

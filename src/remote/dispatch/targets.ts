@@ -1,5 +1,5 @@
-// Targets: services that runs are sent to, as `new Holdfast({ workers })` names them. They come from
-// configuration and nowhere else. Everything wrong is named at once; no message repeats a secret.
+// Reads the targets of dispatches from `new Holdfast({ workers })`; there is no other source. Reports all problems at once;
+// no message repeats a secret.
 
 import { type Duration, durationMs } from "../../shared/duration.js";
 import { ConfigurationError, type Problem } from "../../shared/errors.js";
@@ -15,7 +15,7 @@ export type WorkerTargetOptions = {
   readonly secret: string | readonly string[];
   /** How many requests of this instance are open at the same time. @default 10 */
   readonly concurrency?: number | undefined;
-  /** How long one request may take, until its answer is complete. @default "60s" */
+  /** How long one request may take, until its response is complete. @default "60s" */
   readonly timeout?: Duration | undefined;
   /** Whether the URL may lead to loopback, private or link-local addresses. @default false */
   readonly allowPrivateNetwork?: boolean | undefined;
@@ -37,7 +37,7 @@ const MEMBERS = ["url", "secret", "concurrency", "timeout", "allowPrivateNetwork
 const CONCURRENCY_DEFAULT = 10;
 const CONCURRENCY_MAX = 1_000;
 const TIMEOUT_DEFAULT = "60s";
-/** A secret that can be guessed signs for everybody. */
+/** A shorter secret could be guessed. */
 const SECRET_LENGTH_MIN = 16;
 const SECRET_LENGTH_MAX = 1_000;
 const SECRETS_MAX = 5;
@@ -49,7 +49,7 @@ export type DispatchConfig = { readonly targets: Targets; readonly publicUrl: st
 export function readDispatch(params: {
   readonly workers: unknown;
   readonly publicUrl: unknown;
-  /** What the public URL is called where it came from. */
+  /** The name of the public URL in its source. */
   readonly publicUrlField: string;
 }): DispatchConfig {
   const problems: Problem[] = [];
@@ -60,8 +60,8 @@ export function readDispatch(params: {
 }
 
 /**
- * What may send runs needs to know where their workers call back to: an address that was guessed from
- * some request's Host would lead tokens wherever its sender likes.
+ * Sending runs needs a configured callback address: one guessed from the Host of a request would leak tokens to any
+ * address that a sender chooses.
  */
 export function requirePublicUrl({ targets, publicUrl }: DispatchConfig): void {
   if (publicUrl !== null || targets.size === 0) return;
@@ -71,7 +71,7 @@ export function requirePublicUrl({ targets, publicUrl }: DispatchConfig): void {
   throw new ConfigurationError([{ field: "publicUrl", message }]);
 }
 
-/** A job is sent to a target that exists. */
+/** Refuses a job whose target does not exist. */
 export function refuseUnknownTarget(
   { name, worker }: { readonly name: string; readonly worker: string | null },
   { targets }: DispatchConfig,

@@ -1,13 +1,19 @@
-// How items turn out: names that users choose for those that are done, and the one that is ours.
+// Names the outcomes of items: names that users choose for items that are done, and `failed`.
 
 import { ConfigurationError } from "../../shared/errors.js";
 import { requireName } from "../../shared/names.js";
 
 export const OK_OUTCOME = "ok";
-/** Only what failed is called so: by this name a run is known to be partial. */
+/** Only for items that threw: it marks a run as partial. */
 export const FAILED_OUTCOME = "failed";
+/** So many outcomes of their own choice may remote workers give to the items of a run. */
+export const OUTCOMES_MAX = 100;
 
-/** The name that a user's function gave to how an item turned out. */
+export function isChosenOutcome(outcome: string): boolean {
+  return outcome !== OK_OUTCOME && outcome !== FAILED_OUTCOME;
+}
+
+/** Checks the outcome that a user's function returned. */
 export function requireOutcome(value: unknown, key: string): string {
   const field = `the outcome of item "${key}"`;
   const outcome = requireName(value, field);

@@ -1,5 +1,5 @@
-// What a job is: its options, checked whole, and what of it travels with every run.
-// Pure: the handler is carried, never called here.
+// Reads the options of a job into its definition, and the policy that is stored with every run. Pure: the handler is only
+// carried.
 
 import {
   type Retention,
@@ -26,7 +26,7 @@ import { ON_LOST, type OnLost, type Policy } from "./run.js";
 export type JobOptions = {
   /** Any Standard Schema (zod, valibot, arktype …): checks and types the input. */
   readonly input?: StandardSchema | undefined;
-  /** The queue its runs go to unless told otherwise. @default "default" */
+  /** The queue of its runs, unless the enqueue names another. @default "default" */
   readonly queue?: string | undefined;
   /** −100 … 100, larger is more urgent; one step is worth one minute of waiting. @default 0 */
   readonly priority?: number | undefined;
@@ -40,13 +40,13 @@ export type JobOptions = {
   readonly timeout?: Duration | undefined;
   /** @default { attempts: 5, delay: "10s", factor: 2, max: "10m", jitter: 0.5 } */
   readonly retry?: RetryOptions | undefined;
-  /** What becomes of a run whose worker fell silent: tried again, or failed. @default "retry" */
+  /** Whether a run whose worker stopped responding is retried, or fails. @default "retry" */
   readonly onLost?: OnLost | undefined;
   /** The target, one of `new Holdfast({ workers })`, that its runs are sent to; in place of `run`. */
   readonly worker?: string | undefined;
-  /** How many of its runs are held at once, over all instances; for each key where one is given. */
+  /** How many of its runs are held at once, over all instances; per key if one is given. */
   readonly concurrency?: ConcurrencyOptions | undefined;
-  /** How many of its runs begin within a stretch of time, over all instances. */
+  /** How many of its runs are claimed within a stretch of time, over all instances; each begins at once or within a stated bound. */
   readonly rate?: RateOptions | undefined;
   /**
    * How long its ended runs are kept, or how many of them: "7d", { count: 1000 }, or both. Shorter than the
@@ -55,24 +55,24 @@ export type JobOptions = {
   readonly retention?: Duration | RetentionOptions | undefined;
   /** The version of the input's shape; stored with every run. @default 1 */
   readonly version?: number | undefined;
-  /** Brings an input of an earlier version up to date: stored runs outlive code. */
+  /** Upgrades an input of an earlier version: stored runs outlive code. */
   readonly upcast?: ((input: unknown, version: number) => unknown) | undefined;
 };
 
-/** A job as the engine knows it: options resolved, defaults filled in. */
+/** A checked job with all defaults. */
 export type JobDefinition = {
   readonly name: string;
   readonly queue: string;
   readonly priority: number;
   readonly version: number;
   readonly policy: Policy;
-  /** The target that its runs are sent to; null: they are executed where they are claimed. */
+  /** The target of its runs; null: the claiming instance executes them. */
   readonly worker: string | null;
   readonly limits: Limits;
-  /** Null: as all others. */
+  /** Null: the retention of the instance. */
   readonly retention: Retention | null;
   readonly schema: StandardSchema | undefined;
-  /** The same as JSON Schema in JSON text, where its library can tell: for callers without the code. */
+  /** The schema as JSON Schema text, if its library can export it: for callers without the code. */
   readonly inputSchema: string | null;
   readonly upcast: ((input: unknown, version: number) => unknown) | undefined;
 };
@@ -101,7 +101,7 @@ const KNOWN_OPTIONS = [
 
 export const DEFAULT_QUEUE = "default";
 
-/** Checks every option and names all that is wrong at once. */
+/** Throws one error that names every wrong option. */
 export function defineJob(name: string, options: JobOptions): JobDefinition {
   const problems: Problem[] = [];
   const read = <T>(take: () => T, fallback: T): T => gather(problems, take, fallback);

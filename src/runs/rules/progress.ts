@@ -1,11 +1,11 @@
-// How far a run is, as its handler tells it: checked, and put together with what it told before. Pure.
+// Checks the progress that a handler reports, and merges it with earlier progress. Pure.
 
 import { ConfigurationError, type Problem } from "../../shared/errors.js";
 import { storableText } from "../../shared/json.js";
 import { refuseUnknownMembers } from "../../shared/suggest.js";
 
 export type ProgressOptions = {
-  /** What the handler is doing now, in a word or two. A new one begins with no counts. */
+  /** The present stage, in a word or two. A new stage begins without counts. */
   readonly stage?: string | undefined;
   /** How much of it is done. */
   readonly done?: number | undefined;
@@ -19,7 +19,7 @@ export type Progress = {
   readonly total: number | null;
 };
 
-/** Later stages of an attempt are shown while they last, and not kept. */
+/** Further stages of an attempt are shown while they last, and not stored. */
 export const STAGES_MAX = 100;
 
 const MEMBERS = ["stage", "done", "total"];
@@ -33,14 +33,14 @@ export function keptStage(stage: string): string {
   return storableText(stage, STAGE_LENGTH_MAX);
 }
 
-/** What is left out stays as it was; a new stage begins anew. */
-export function nextProgress(before: Progress, told: ProgressOptions): Progress {
+/** Members left out keep their values; a new stage begins without counts. */
+export function nextProgress(before: Progress, report: ProgressOptions): Progress {
   const problems: Problem[] =
-    typeof told === "object" && told !== null
-      ? refuseUnknownMembers(told, MEMBERS, "progress()")
+    typeof report === "object" && report !== null
+      ? refuseUnknownMembers(report, MEMBERS, "progress()")
       : [{ field: "progress()", message: 'must be like { stage: "load", done: 3, total: 10 }' }];
   if (problems.length === 0) {
-    const { stage, done, total } = told;
+    const { stage, done, total } = report;
     if (stage !== undefined && (typeof stage !== "string" || stage === ""))
       problems.push({ field: "progress().stage", message: 'must be a text, for example "load"' });
     for (const [member, value] of Object.entries({ done, total })) {
@@ -52,7 +52,7 @@ export function nextProgress(before: Progress, told: ProgressOptions): Progress 
     }
   }
   if (problems.length > 0) throw new ConfigurationError(problems);
-  const stage = told.stage === undefined ? before.stage : keptStage(told.stage);
+  const stage = report.stage === undefined ? before.stage : keptStage(report.stage);
   const since = stage === before.stage ? before : NO_PROGRESS;
-  return { stage, done: told.done ?? since.done, total: told.total ?? since.total };
+  return { stage, done: report.done ?? since.done, total: report.total ?? since.total };
 }

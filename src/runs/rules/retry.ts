@@ -1,7 +1,7 @@
-// Retry arithmetic: how many tries, and how long to wait after each failed one.
-// Pure: answers are durations, the database adds its own now; chance comes in as a function.
+// Computes how often a run is retried, and how long each wait is. Pure: returns durations, to which the database adds its
+// own now; randomness is a parameter.
 
-import { type Duration, formatDuration, readDuration } from "../../shared/duration-text.js";
+import { type Duration, formatDuration, readDuration } from "../../shared/duration.js";
 import { ConfigurationError, type Problem } from "../../shared/errors.js";
 import { refuseUnknownMembers } from "../../shared/suggest.js";
 
@@ -11,6 +11,8 @@ export type RetryPolicy = {
   readonly factor: number;
   readonly maxMs: number;
   readonly jitter: number;
+  /** A server's Retry-After may be longer than `maxMs`. Known only where the job's code is; not stored. */
+  readonly honoursRetryAfterBeyondMax?: true;
 };
 
 export type RetryOptions = {
@@ -18,15 +20,17 @@ export type RetryOptions = {
   readonly attempts?: number | undefined;
   /** The wait after the first failed try. @default "10s" */
   readonly delay?: Duration | undefined;
-  /** What each further wait is multiplied by; 1 … 100. @default 2 */
+  /** The factor between one wait and the next; 1 … 100. @default 2 */
   readonly factor?: number | undefined;
-  /** The longest wait. @default "10m" */
+  /** The longest wait, also where a server asks for a longer one with `Retry-After`. @default "10m" */
   readonly max?: Duration | undefined;
   /**
    * The part of a wait, 0 … 1, that chance may take off; it never adds. 0.5 spreads runs that failed together over
    * half of the wait; 1 (full jitter) spreads them over the whole wait. @default 0.5
    */
   readonly jitter?: number | undefined;
+  /** "beyond-max": waits as long as a server asks for with `Retry-After`, up to a day. @default "up-to-max" */
+  readonly honourRetryAfter?: "up-to-max" | "beyond-max" | undefined;
 };
 
 /** Waits of up to 10, 20, 40 and 80 s: long enough for a deploy or a restart of what the handler calls. */
@@ -38,9 +42,9 @@ export const DEFAULT_RETRY: RetryPolicy = Object.freeze({
   jitter: 0.5,
 });
 
-const MEMBERS = ["attempts", "delay", "factor", "max", "jitter"] as const;
+const MEMBERS = ["attempts", "delay", "factor", "max", "jitter", "honourRetryAfter"] as const;
 
-/** Members left out take their defaults one by one; everything wrong is named at once. */
+/** Members left out take their defaults; reports all problems at once. */
 export function resolveRetry(options: RetryOptions | undefined, field: string): RetryPolicy {
   if (options === undefined) return DEFAULT_RETRY;
   if (typeof options !== "object" || options === null || Array.isArray(options)) {
@@ -66,6 +70,11 @@ export function resolveRetry(options: RetryOptions | undefined, field: string): 
     problems.push({ field: `${field}.${name}`, message: read });
     return defaultMs;
   };
+  const { honourRetryAfter = "up-to-max" } = options;
+  if (honourRetryAfter !== "up-to-max" && honourRetryAfter !== "beyond-max") {
+    const message = 'must be "up-to-max" or "beyond-max".';
+    problems.push({ field: `${field}.honourRetryAfter`, message });
+  }
   const maxMs = duration("max", DEFAULT_RETRY.maxMs);
   const policy = {
     attempts: number("attempts", { min: 1, max: 1_000, isInteger: true }),
@@ -74,6 +83,7 @@ export function resolveRetry(options: RetryOptions | undefined, field: string): 
     factor: number("factor", { min: 1, max: 100 }),
     maxMs,
     jitter: number("jitter", { min: 0, max: 1 }),
+    ...(honourRetryAfter === "beyond-max" ? { honoursRetryAfterBeyondMax: true as const } : {}),
   };
   if (problems.length === 0 && policy.delayMs > policy.maxMs) {
     const origin = options.max === undefined ? ", the default" : "";

@@ -1,5 +1,5 @@
-// Which log lines are kept with a run, and in what form: every line fits every database, however it
-// came to be. Pure and total: what a handler logs never fails its run.
+// Decides which log lines are kept with a run, and in what form: every stored line fits every database. Pure and total: a
+// log call never fails its run.
 
 import { ConfigurationError, type Problem } from "../../shared/errors.js";
 import { describeFailure } from "../../shared/failure.js";
@@ -19,14 +19,14 @@ export type LogsPolicy = {
 };
 
 export const LOGS_DEFAULT: LogsPolicy = { keep: "all", max: 1_000 };
-/** Of one attempt, whatever the number of its lines. */
+/** The characters of one attempt, over all its lines. */
 export const LOG_CHARS_MAX = 512 * 1024;
 const MESSAGE_LENGTH_MAX = 8 * 1024;
 const FIELDS_LENGTH_MAX = 4 * 1024;
 const LINES_MAX = 100_000;
 const KEEP = ["all", "warn", "none"] as const;
 
-/** Members left out take what the instance says, one by one. */
+/** Members left out take the values of the instance. */
 export function readLogs(
   options: LogsOptions | undefined,
   defaults: LogsPolicy,
@@ -49,7 +49,7 @@ export function readLogs(
   return { keep, max };
 }
 
-/** How much of an attempt is kept already. */
+/** The lines of an attempt that are already kept. */
 type KeptSoFar = {
   readonly last: number;
   readonly chars: number;
@@ -59,8 +59,8 @@ type KeptSoFar = {
 type Numbered = { readonly no: number; readonly level: string; readonly message: string };
 
 /**
- * The lines that the limits of an attempt leave, and how many it has dropped by now. Lines that are sent
- * again keep their place, and count once.
+ * The lines within the limits of an attempt, and the number of dropped ones so far. Repeated lines keep their number and
+ * count once.
  */
 export function linesWithin<L extends Numbered>(
   lines: readonly L[],
@@ -91,10 +91,10 @@ export function isKept(level: string, { keep }: Pick<LogsPolicy, "keep">): boole
   return keep === "all" || level === "warn" || level === "error";
 }
 
-/** What the fields of the line about dropped lines say; `to` is the largest number among them. */
+/** The fields of the line about dropped lines; `to` is the largest number among them. */
 export type DroppedLines = { readonly dropped: number; readonly to?: number };
 
-/** The last line of an attempt that said too much. */
+/** The last line of an attempt with dropped lines. */
 export function droppedLine(facts: DroppedLines): { message: string; fields: string } {
   const { dropped } = facts;
   const lines = dropped === 1 ? "line was" : "lines were";
@@ -111,7 +111,7 @@ export function keptMessage(message: unknown): string {
   );
 }
 
-/** JSON text; null where there are none. Errors among them say what they are. */
+/** JSON text; null if there are none. Errors are written with their message. */
 export function keptFields(fields: object): string | null {
   const text = encodeResult(readable(fields));
   if (text === "{}") return null;
@@ -127,7 +127,7 @@ function readable(fields: object): unknown {
     });
     return Object.fromEntries(members);
   } catch {
-    // A Proxy may throw at any question; the encoder says that it could not be read.
+    // A Proxy may throw on any access; the encoder reports that it could not be read.
     return fields;
   }
 }

@@ -1,5 +1,5 @@
-// A run: its states, its modes, and where it goes when an attempt ends.
-// Pure: decisions are values; the store applies them under the fence, the database adds its own now.
+// Defines a run, its states and modes, and decides where it goes when an attempt ends. Pure: decisions are values; the store
+// applies them under the fence, and the database adds its own now.
 
 import { type RetryPolicy, retryDelayMs } from "./retry.js";
 
@@ -21,14 +21,15 @@ export const ATTEMPT_ENDS = [
   "later",
   "handed_back",
   "cancelled",
+  "suspended",
 ] as const;
 export type AttemptEnd = (typeof ATTEMPT_ENDS)[number];
 
-/** What becomes of a run whose holder fell silent. */
+/** Whether a run whose holder stopped responding is retried, or fails. */
 export const ON_LOST = ["retry", "fail"] as const;
 export type OnLost = (typeof ON_LOST)[number];
 
-/** What a caller or a reaper without the job's code needs to know; stored with every run. */
+/** Stored with every run, for callers and instances without the job's code. */
 export type Policy = {
   readonly leaseMs: number;
   readonly timeoutMs: number;
@@ -38,11 +39,11 @@ export type Policy = {
 
 /** One step of priority is worth one minute of waiting, so nothing starves for ever. */
 export const PRIORITY_STEP_MS = 60_000;
-/** A living instance may hand a run back this often without burning an attempt. */
+/** How often an instance may hand a run back without the attempt counting. */
 export const REFUNDS_MAX = 100;
 /** A handler may postpone its own run this often with `RetryLater`. */
 export const LATERS_MAX = 1_000;
-/** A handler that was told to stop has this long before its attempt is ended for it. */
+/** A handler whose signal was aborted has this long before its attempt is ended. */
 export const ABORT_GRACE_MS = 5_000;
 /** A running run that was cancelled has this long to end before its fence is raised. */
 export const CANCEL_GRACE_MS = 30_000;
@@ -50,7 +51,13 @@ export const CANCEL_GRACE_MS = 30_000;
 /** How one attempt ended, as its executor saw it. */
 export type Ending =
   | { readonly kind: "completed" }
-  | { readonly kind: "failed"; readonly isTransient: boolean; readonly retryAfterMs?: number }
+  | {
+      readonly kind: "failed";
+      readonly isTransient: boolean;
+      /** What a server asked for; at most the longest wait of the policy, unless the job honours more. */
+      readonly retryAfterMs?: number;
+      readonly isBeyondMax?: boolean;
+    }
   | { readonly kind: "timeout" }
   | { readonly kind: "later"; readonly delayMs: number }
   /** `delayMs`: when there is a chance that it can be started. @default 0 */
@@ -77,6 +84,13 @@ export type AttemptFacts = {
   readonly isCancelRequested: boolean;
 };
 
+function requestedDelayMs(
+  { maxMs }: RetryPolicy,
+  { retryAfterMs = 0, isBeyondMax = false }: Extract<Ending, { readonly kind: "failed" }>,
+): number {
+  return isBeyondMax ? retryAfterMs : Math.min(retryAfterMs, maxMs);
+}
+
 const COMPLETED: Transition = { to: "completed" };
 
 /** Decides where a running run goes when its attempt has ended. */
@@ -89,11 +103,11 @@ export function settle(facts: AttemptFacts, ending: Ending, random: () => number
       const isTransient = ending.kind === "timeout" || ending.isTransient;
       if (!isTransient || facts.attempt >= facts.attemptsMax) return { to: "failed" };
       const backoffMs = retryDelayMs(facts.retry, facts.attempt, random);
-      const askedMs = ending.kind === "failed" ? (ending.retryAfterMs ?? 0) : 0;
+      const requestedMs = ending.kind === "failed" ? requestedDelayMs(facts.retry, ending) : 0;
       return {
         to: "pending",
         end: ending.kind,
-        delayMs: Math.max(backoffMs, askedMs),
+        delayMs: Math.max(backoffMs, requestedMs),
         isRefund: false,
       };
     }

@@ -1,6 +1,5 @@
-// Named calendars: business days, holidays, blackout windows and the events of an .ics file. What a
-// calendar excludes is no tick of the schedules that name it. Read strictly into rules that can be
-// stored and copied into a schedule; evaluated as spans of excluded time. Pure.
+// Reads and evaluates calendars: business days, holidays, blackout windows and events of an .ics file. Schedules that use
+// a calendar have no ticks in its excluded time. The rules are plain data that a schedule stores as a copy. Pure.
 
 import { ConfigurationError, type Problem } from "../../shared/errors.js";
 import { gather, kindOf, readList, refuse } from "../../shared/problems.js";
@@ -64,7 +63,7 @@ export const CALENDAR_MEMBERS: readonly string[] = ["days", "dates", "windows", 
 const EXAMPLE = '{ days: ["mon", "tue", "wed", "thu", "fri"], dates: ["12-25"] }';
 const WINDOWS_LISTED_MAX = 3;
 
-/** The rules, or a `ConfigurationError` with everything that is wrong with them. */
+/** Throws a `ConfigurationError` with every problem. */
 export function readCalendar(options: CalendarOptions, field: string): CalendarRules {
   if (typeof options !== "object" || options === null || Array.isArray(options)) {
     return refuse(field, `must be a calendar such as ${EXAMPLE}, but is ${kindOf(options)}.`);
@@ -132,9 +131,8 @@ export function describeCalendar(rules: CalendarRules): string {
   return timezone === null ? rule : `${rule}; ${timezone}`;
 }
 
-// Excluded dates as users write them: one date ("2026-12-25"), several in a row
-// ("2026-12-24..2026-12-26"), or the same every year ("12-25", "12-24..01-01"). Read strictly into
-// one canonical text each, and evaluated as spans of the clock on the wall.
+// ── excluded dates: one date ("2026-12-25"), several in a row ("2026-12-24..2026-12-26"), or the same every year
+// ("12-25", "12-24..01-01"), each stored as one canonical text and evaluated as spans of local time ──
 
 const DATES_MAX = 1_000;
 

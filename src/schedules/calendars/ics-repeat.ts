@@ -1,6 +1,5 @@
-// Which days a repeated event of an .ics file falls on: the part of RRULE that can be read without
-// doubt. What goes beyond it is refused by name, as a rule that is half understood would exclude
-// the wrong days. Occurrences are computed when asked for, so a rule without an end has none here either.
+// Computes the occurrences of a repeated .ics event from the unambiguous part of RRULE. Any other part is refused by name,
+// as a half-read rule would exclude the wrong days. Occurrences are computed on demand, so a rule may be endless.
 // Times are those of the clock on the wall of the event's zone, as if they were UTC.
 
 import { ConfigurationError } from "../../shared/errors.js";
@@ -16,7 +15,7 @@ export type IcsRepeat = {
   readonly weekStart: number;
   /** The last time at which an occurrence may begin. */
   readonly untilMs: number | null;
-  /** Occurrences that were taken out. */
+  /** Excluded occurrences. */
   readonly except: readonly number[];
 };
 
@@ -43,7 +42,7 @@ const DAYS = ["MO", "TU", "WE", "TH", "FR", "SA", "SU"];
 const PARTS = "FREQ INTERVAL COUNT UNTIL BYDAY BYMONTH BYMONTHDAY WKST".split(" ");
 const NUMBER = /^\d{1,6}$/;
 
-/** The rule, or what is wrong with it in words that follow "its RRULE …". */
+/** Returns the rule, or its problem in words that follow "its RRULE …". */
 export function readRepeat(text: string, start: RepeatStart): IcsRepeat | string {
   const { startMs } = start;
   const parts = new Map<string, string>();
@@ -124,7 +123,7 @@ function readEnd(
   counts.left -= Number(count);
   if (counts.left < 0)
     return "has a COUNT too many: use UNTIL, as those of all events are too large";
-  // A count becomes its last occurrence, so that no later question has to count again.
+  // A count is stored as the time of its last occurrence, so that no later search counts again.
   let lastMs = startMs;
   for (let number = 1; number < Number(count); number++) {
     const nextMs = nextOccurrence({ startMs, repeat: open, fromMs: lastMs + 1 });
@@ -215,14 +214,14 @@ function weekdayOf(day: number): number {
 }
 
 // Dates, times and durations as .ics files write them: "20261225", "20261225T180000Z", "P1DT2H".
-// Pure and total: what is wrong comes back as a complaint that follows the name of a property.
+// Pure and total: a problem is returned in words that follow the name of the property.
 
 export type IcsTime = {
   /** A whole day: no time of the day was given. */
   readonly isDate: boolean;
-  /** The zone of the time; null: it floats, and means the clock of whoever reads it. */
+  /** The zone of the time; null: it floats, so it means the clock of the reader. */
   readonly zone: Zone | null;
-  /** What the clock on the wall shows, as if it were UTC. */
+  /** The local time, as if it were UTC. */
   readonly wallMs: number;
 };
 
@@ -268,7 +267,7 @@ export function readTimeText(text: string, zoneName: string | undefined): IcsTim
 function readZone(name: string | undefined): Zone | null | string {
   if (name === undefined) return null;
   try {
-    // Some programs write "/Europe/Paris" for names that all know.
+    // Some programs write "/Europe/Paris" for well-known names.
     return requireZone(name.replace(/^\//, ""), "TZID");
   } catch (error) {
     if (!(error instanceof ConfigurationError)) throw error;
@@ -325,7 +324,7 @@ export type IcsComponent = {
   readonly properties: readonly IcsProperty[];
 };
 
-/** The events, or what is wrong with the text in words that follow "the .ics text …". */
+/** Returns the events, or the problem of the text in words that follow "the .ics text …". */
 export function readComponents(text: string): IcsComponent[] | string {
   const lines = text.replace(/^\uFEFF/, "").split(/\r\n|\n|\r/);
   const events: IcsComponent[] = [];

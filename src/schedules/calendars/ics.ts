@@ -1,7 +1,6 @@
-// The events of an .ics file as excluded times. Reads what calendars of holidays and maintenance
-// hold (single and repeated VEVENTs) and refuses, by the name of the event, what it does not fully
-// understand: an event that is half understood would exclude the wrong times without anybody knowing.
-// Pure; the text, the events and the counted occurrences are limited.
+// Reads the events of an .ics file as excluded times: single and repeated VEVENTs of holidays and maintenance. An event
+// that cannot be read fully is refused by name, as a half-read event would silently exclude the wrong times. Pure; the
+// text, the events and the counted occurrences are limited.
 
 import { ConfigurationError, type Problem } from "../../shared/errors.js";
 import { kindOf, PROBLEMS_OF_LIST_MAX, refuse } from "../../shared/problems.js";
@@ -30,7 +29,7 @@ export type IcsEvent = {
   readonly isDate: boolean;
   /** The zone of its times; null: that of the calendar. */
   readonly timezone: string | null;
-  /** What the clock on the wall shows when it begins, as if it were UTC. */
+  /** The local time at which it begins, as if it were UTC. */
   readonly startMs: number;
   readonly nominalMs: number;
   readonly exactMs: number;
@@ -39,7 +38,7 @@ export type IcsEvent = {
 
 const TEXT_LENGTH_MAX = 1_000_000;
 const EVENTS_MAX = 10_000;
-/** Together, so that no file takes long to read. */
+/** For all events of a file together, so that no file takes long to read. */
 const COUNTED_MAX = 200_000;
 const EXCEPT_MAX = 1_000;
 const SUMMARY_LENGTH_MAX = 80;
@@ -47,7 +46,7 @@ const DAY_MS = 86_400_000;
 /** Offsets and changes of the clocks are shorter than this. */
 const SLACK_MS = 3 * DAY_MS;
 
-/** The events in canonical order, or a `ConfigurationError` that names all that cannot be read. */
+/** The events in canonical order, or a `ConfigurationError` that names every event that cannot be read. */
 export function readIcs(value: unknown, field: string): IcsEvent[] {
   if (typeof value !== "string") {
     return refuse(field, `must be the text of an .ics file, but is ${kindOf(value)}.`);
@@ -87,7 +86,7 @@ function canonical(events: readonly IcsEvent[]): IcsEvent[] {
     .map(([, event]) => event);
 }
 
-/** By UID: the occurrences of repeated events that events of their own stand in for. */
+/** By UID: the occurrences of repeated events that single events replace. */
 function movedOccurrences(components: readonly IcsComponent[]): Map<string, IcsProperty[]> {
   const moved = new Map<string, IcsProperty[]>();
   for (const component of components) {
@@ -101,7 +100,7 @@ function movedOccurrences(components: readonly IcsComponent[]): Map<string, IcsP
   return moved;
 }
 
-/** The event; null if it takes no time; or what is wrong with it. */
+/** Returns the event, null if it takes no time, or its problem in words. */
 function readEvent(
   component: IcsComponent,
   { moved, counts }: { moved: ReadonlyMap<string, IcsProperty[]>; counts: { left: number } },
@@ -189,7 +188,7 @@ function readRule(
     readUntil(text) {
       const until = readTimeText(text, undefined);
       if (typeof until === "string") return until;
-      // A bare date means the whole of it, also where the start has a time.
+      // A bare date means the whole day, even if the start has a time.
       return until.isDate ? until.wallMs + DAY_MS - 1 : onWallOf(start, until);
     },
   });
@@ -208,7 +207,7 @@ function readRule(
   return { ...repeat, except: [...except].sort((a, b) => a - b) };
 }
 
-/** What the clock of the event's start shows at another time. */
+/** Converts an instant to the local time of the event's start. */
 function onWallOf(start: IcsTime, time: IcsTime): number {
   if (time.zone === null || start.zone === null || time.zone === start.zone) return time.wallMs;
   const atMs = instantOf(time.zone, time.wallMs);
@@ -287,7 +286,7 @@ function repeatedTimes(event: IcsEvent, zone: Zone): SpanSource {
   return {
     firstSpan({ fromMs, untilMs }: Reach): Span | null {
       if (repeat === null) return null;
-      // Begins well before, as the clock and the time differ by up to the slack.
+      // The search begins earlier, because local time and UTC differ by up to the slack.
       let lowMs = fromMs - nominalMs - exactMs - SLACK_MS;
       for (;;) {
         const foundMs = nextOccurrence({ startMs, repeat, fromMs: lowMs });

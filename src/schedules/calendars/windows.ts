@@ -1,6 +1,6 @@
-// Blackout windows of a calendar: daily ones by the clock ("22:00" to "06:00", which may pass
-// midnight), and single ones between two instants or two local times. Read strictly into one
-// canonical form; the end of a window no longer belongs to it.
+// Reads the blackout windows and weekdays of a calendar, and evaluates them as spans of excluded time. Daily windows go by
+// the clock ("22:00" to "06:00", which may pass midnight), single ones from one instant or local time to another; the end
+// is exclusive.
 
 import { ConfigurationError } from "../../shared/errors.js";
 import { readInstant } from "../../shared/instant.js";
@@ -137,10 +137,8 @@ export function windowText({ kind, from, to, days }: CalendarWindow): string {
   return `${shortText(from)} to ${shortText(to)}${on}`;
 }
 
-// Excluded time as spans that can be looked up and jumped over. A source of spans need not list
-// them: it answers where the first one of a range is, so that rules that go on for ever cost nothing.
-// Pure arithmetic. Whether times are UTC or those of the clock on the wall is the caller's affair,
-// and `onClockOf` leads from the one to the other.
+// ── excluded time as spans. A source does not list its spans: it returns the first one of a range, so endless rules cost
+// nothing. Times are UTC or local; `onClockOf` converts local spans to UTC. ──
 
 export type Span = {
   readonly startMs: number;
@@ -154,8 +152,8 @@ export type Reach = { readonly fromMs: number; readonly untilMs: number };
 
 export interface SpanSource {
   /**
-   * A span that holds `fromMs`; else the first one that begins before `untilMs`; else null. What
-   * belongs together may come in pieces, one after the other.
+   * The span that contains `fromMs`; else the first one that begins before `untilMs`; else null. A span may come in
+   * several adjacent pieces.
    */
   firstSpan(reach: Reach): Span | null;
 }
@@ -221,20 +219,20 @@ export function onClockOf(zone: Zone, wall: SpanSource): SpanSource {
 }
 
 /**
- * The same spans, with the last answer remembered: who walks through time past many sources asks
- * most of them for the same span again and again. A source's spans must come in order of their ends.
+ * The same spans, with the last result cached: a walk through time over many sources requests the same span of most of
+ * them again and again. A source's spans must come in order of their ends.
  */
 export function remembered(source: SpanSource): SpanSource {
-  let askedMs = Number.POSITIVE_INFINITY;
+  let queriedMs = Number.POSITIVE_INFINITY;
   let last: Span | null = null;
   return {
     firstSpan(reach) {
       const { fromMs, untilMs } = reach;
-      if (last !== null && askedMs <= fromMs && fromMs < last.endMs) {
+      if (last !== null && queriedMs <= fromMs && fromMs < last.endMs) {
         return last.startMs < untilMs ? last : null;
       }
       const span = source.firstSpan(reach);
-      if (span !== null) [last, askedMs] = [span, fromMs];
+      if (span !== null) [last, queriedMs] = [span, fromMs];
       return span;
     },
   };
@@ -257,7 +255,7 @@ export function firstOfAll(sources: readonly SpanSource[], reach: Reach): Span |
   return best;
 }
 
-// Weekdays as calendars name them, Monday first; the days that do not count are excluded.
+// ── weekdays, Monday first ──
 
 export const WEEKDAYS: readonly string[] = ["mon", "tue", "wed", "thu", "fri", "sat", "sun"];
 
@@ -312,7 +310,7 @@ export function otherDays(days: readonly string[]): SpanSource {
         // 1970-01-01 was a Thursday.
         const weekday = (((day + 3) % 7) + 7) % 7;
         if (counts[weekday]) continue;
-        const words = `${NAMES[weekday]} is no day of it (${only})`;
+        const words = `${NAMES[weekday]} is not one of its days (${only})`;
         return { startMs: day * DAY_MS, endMs: (day + 1) * DAY_MS, words };
       }
       return null;

@@ -1,5 +1,5 @@
-// A cron schedule: an expression, a time zone, and what to do where the clocks change.
-// Pure. Its ticks are a function of these three and of the tick before, never of the present time.
+// Computes the ticks of a cron schedule from its expression, its time zone and its policy for clock changes. Pure: the
+// next tick depends on these three and on the previous tick, never on the present time.
 
 import { ConfigurationError, type Problem } from "../../shared/errors.js";
 import { gather } from "../../shared/problems.js";
@@ -12,8 +12,8 @@ const GAPS = ["after", "skip"] as const;
 const OVERLAPS = ["first", "second", "both"] as const;
 
 /**
- * What a fixed-time schedule does where the clocks change. Schedules whose minute or hour field
- * begins with `*` follow elapsed time, whatever is said here.
+ * The policy of a fixed-time schedule when the clocks change. Schedules whose minute or hour field begins with `*` follow
+ * elapsed time and ignore it.
  */
 export type DstOptions = {
   /**
@@ -51,7 +51,7 @@ export type CronSchedule = {
   readonly dst: DstPolicy;
 };
 
-/** The schedule, or a `ConfigurationError` with everything that is wrong with it. */
+/** Throws a `ConfigurationError` with every problem. */
 export function cronSchedule(options: CronOptions, field = ""): CronSchedule {
   const problems: Problem[] = [];
   const name = (member: string) => (field === "" ? member : `${field}.${member}`);
@@ -91,15 +91,14 @@ function notOneOf(allowed: readonly string[], value: unknown): string {
   return `must be one of ${listShort(allowed)}, but is ${shown}.${hint}`;
 }
 
-// The next tick of a cron schedule. Goes from one stretch of constant offset to the next and inside
-// each asks for the next local time, so a step costs some arithmetic and never formats a date.
-// Its work is bounded: it looks at most a hundred years ahead, and a zone has a few stretches a year.
+// ── the next tick: goes through stretches of constant offset and computes the next local time in each, so a step is some
+// arithmetic and never formats a date. Work is bounded by a hundred years with a few stretches a year. ──
 
-/** Beyond this a gap is no change to summer time: whole days were left out (Apia, 2011). */
+/** A longer gap is not a change to summer time: whole days were skipped (Apia, 2011). */
 export const GAP_MAX_MS = 3 * 3_600_000;
 
 const NEXT_DAY_MS = 86_400_000;
-/** Days that fit a cron expression are at most 40 years apart; what changes of clocks hide comes sooner. */
+/** Days that fit a cron expression are at most 40 years apart; clock changes hide a tick for less. */
 const HORIZON_MS = 100 * 366 * NEXT_DAY_MS;
 const YEAR_10000_MS = 253_402_300_800_000;
 
@@ -123,7 +122,7 @@ export function nextTick(
   while (fromMs < untilMs) {
     work.steps++;
     const lowMs = lowestLocal(schedule, stretch, fromMs);
-    // Where the clocks go back, times that were passed already are sought again.
+    // When the clocks go back, the search repeats local times that have passed.
     if (lowMs < soughtMs || found < lowMs) {
       found = nextLocal(expression, lowMs, work);
       soughtMs = lowMs;
@@ -144,8 +143,8 @@ export function nextTick(
 }
 
 /**
- * Where to begin in a stretch. At the end of a gap that is made up for: where the gap begins. After
- * an overlap, for schedules of the first pass: where the second pass has ended.
+ * Where to begin in a stretch. After a gap whose times run late: where the gap begins. After an overlap, for schedules
+ * of the first pass: where the second pass ends.
  */
 function lowestLocal(
   { expression, dst }: CronSchedule,
@@ -161,7 +160,7 @@ function lowestLocal(
   return isMadeUp ? lowMs - shiftMs : lowMs;
 }
 
-/** Where to end in a stretch: a schedule of the second pass leaves out what will come again. */
+/** Where to end in a stretch: a schedule of the second pass skips times that will repeat. */
 function highestLocal(
   { expression, dst }: CronSchedule,
   { endMs, offsetMs, next }: Stretch,
@@ -170,8 +169,7 @@ function highestLocal(
   return endMs + Math.min(offsetMs, next.offsetMs);
 }
 
-// The next local time that a cron expression means, without any time zone: local times are
-// milliseconds since 1970-01-01T00:00 of the clock on the wall. Arithmetic only.
+// ── the next local time of an expression, without a time zone: milliseconds since 1970-01-01T00:00 of the local clock ──
 
 const LOCAL_DAY_MS = 86_400_000;
 

@@ -1,24 +1,24 @@
-// Reads a crontab: what each line asks for, and what of it has no counterpart, with the reason. Pure: it
-// neither looks at the machine nor runs anything. Whether an expression is right is judged elsewhere.
+// Reads a crontab for `holdfast init`: its entries, and notes on lines without a counterpart. Pure: it neither inspects the
+// machine nor checks the expressions.
 
 export type CrontabEntry = {
   /** Counted from 1. */
   readonly line: number;
   readonly cron: string;
-  /** Of CRON_TZ; null: the zone of the machine. */
+  /** The value of CRON_TZ; null: the zone of the machine. */
   readonly timezone: string | null;
-  /** What the shell is given, its % already translated. */
+  /** The command for the shell, its % already translated. */
   readonly script: string;
   readonly shell: string;
   readonly folder: string | null;
   readonly env: Readonly<Record<string, string>>;
-  /** Of the column of a system's crontab. */
+  /** From the user column of a system crontab. */
   readonly user: string | null;
   /** The comment lines right above it. */
   readonly comments: readonly string[];
 };
 
-/** Something that was left out, or that means something else here. */
+/** A line that was left out, or that means something else here. */
 export type CrontabNote = { readonly line: number; readonly text: string; readonly why: string };
 
 export type Crontab = {
@@ -31,11 +31,11 @@ const SHELL_DEFAULT = "/bin/sh";
 
 const REBOOT =
   "is no time: have the service manager start it with the machine, or enqueue it when your application starts";
-/** Settings that are no environment of the commands. */
+/** Settings that do not become environment variables. */
 const UNTRANSLATED: ReadonlyMap<string, string> = new Map([
   [
     "MAILTO",
-    "no mail is sent: output is kept with each run (`holdfast runs logs`), alerts tell of failures",
+    "no mail is sent: output is kept with each run (`holdfast runs logs`), alerts report failures",
   ],
   ["MAILFROM", "no mail is sent"],
   ["CONTENT_TYPE", "no mail is sent"],
@@ -75,7 +75,7 @@ export function readCrontab(text: string, { hasUser }: { readonly hasUser: boole
       if ("why" in read) notes.push({ line, text: content, why: read.why });
       else {
         const { timezone, shell, folder } = settings;
-        const { isQuiet, ...asked } = read;
+        const { isQuiet, ...entry } = read;
         if (isQuiet)
           notes.push({
             line,
@@ -83,7 +83,7 @@ export function readCrontab(text: string, { hasUser }: { readonly hasUser: boole
             why: "the leading - (no log line) has no counterpart",
           });
         if (read.user !== null) notes.push({ line, text: content, why: userNote(read.user) });
-        entries.push({ line, ...asked, timezone, shell, folder, env, comments });
+        entries.push({ line, ...entry, timezone, shell, folder, env, comments });
       }
       comments = [];
     }
@@ -126,7 +126,7 @@ function readLine(content: string, hasUser: boolean): Line {
   return { cron, user: user === "" ? null : user, script: withInput(command), isQuiet };
 }
 
-/** An unescaped % ends the command; what follows is its input, each further % a new line. */
+/** An unescaped % ends the command; the rest is its input, each further % a line break. */
 function withInput(command: string): string {
   const [script = "", ...input] = command
     .split(/(?<!\\)%/)

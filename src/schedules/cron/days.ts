@@ -1,16 +1,35 @@
-// Which days a cron expression means. Only fourteen kinds of years exist (leap or not, by the
-// weekday of January 1st), so its days are a table of 14 × 12 bit masks, filled when first needed,
-// and finding the next day is a few bit operations.
+// Finds the days of a cron expression. Only fourteen kinds of years exist (leap or not, by the weekday of January 1st), so
+// the days are a table of 14 × 12 bit masks, filled on first use, and finding the next day is a few bit operations.
 
-import type { Field, SpecialDay } from "./field.js";
-import { hasValue } from "./field.js";
-
-/** Between two years of one kind lie at most 40 years (leap years around 2100), so one is in reach. */
+/** Two years of one kind are at most 40 years apart (leap years around 2100). */
 const YEARS_MAX = 41;
 const YEAR_KINDS = 14;
 
-/** Counts the steps of a search, for the tests that bound them. */
+/** Counts the steps of a search, to bound them. */
 export type Work = { steps: number };
+
+/** A set of small numbers: bit n of `low` for 0 … 31, bit n − 32 of `high` for 32 … 63. */
+export type BitSet = { readonly low: number; readonly high: number };
+
+/** Days that depend on the month: `L`, `L-3`, `LW`, `15W`, `5#3`, `5L`. */
+export type SpecialDay =
+  | { readonly kind: "last"; readonly before: number }
+  | { readonly kind: "last weekday" }
+  | { readonly kind: "nearest weekday"; readonly day: number }
+  | { readonly kind: "nth"; readonly weekday: number; readonly nth: number }
+  | { readonly kind: "last of weekday"; readonly weekday: number };
+
+export type Field = {
+  readonly text: string;
+  readonly values: BitSet;
+  readonly special: readonly SpecialDay[];
+  /** Begins with `*` or `?`. */
+  readonly isOpen: boolean;
+};
+
+export function hasValue({ low, high }: BitSet, value: number): boolean {
+  return ((value < 32 ? low >>> value : high >>> (value - 32)) & 1) === 1;
+}
 
 export type DayFields = { readonly day: Field; readonly month: Field; readonly weekday: Field };
 
@@ -76,7 +95,7 @@ function yearMasks(fields: DayFields, kind: number): YearMasks {
 
 const LENGTHS = [0, 31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31];
 
-/** Both fields restricted: either may fit; otherwise both must, so that the step of a star counts. */
+/** If both fields are restricted, either may fit; otherwise both must, so that a step of a star counts. */
 function monthMask({ day, weekday }: DayFields, firstWeekday: number, length: number): number {
   let byDay = day.values.low;
   let byWeekday = 0;
@@ -87,7 +106,7 @@ function monthMask({ day, weekday }: DayFields, firstWeekday: number, length: nu
   for (const special of day.special) byDay |= bitOf(special, month);
   for (const special of weekday.special) byWeekday |= bitOf(special, month);
   const isEither = !day.isOpen && !weekday.isOpen;
-  // Bits 1 … length; written this way because 1 << 32 is 1.
+  // Bits 1 … length; not 1 << (length + 1), as 1 << 32 is 1.
   const whole = (-1 >>> (31 - length)) & -2;
   return (isEither ? byDay | byWeekday : byDay & byWeekday) & whole;
 }

@@ -1,11 +1,11 @@
-// Where changes of the clocks touch a schedule: for the warning when it is made, and for notes
-// beside its ticks. Says what next.ts does, in facts and in words; decides nothing itself.
+// Finds and describes the clock changes that touch a cron schedule, for warnings and previews. It reports the decisions of
+// cron.ts and makes none.
 
 import { type CronSchedule, GAP_MAX_MS, nextLocal } from "./cron.js";
 import type { CronExpression } from "./parse.js";
 import type { Stretch } from "./zone.js";
 
-/** One change of the clocks that skips or repeats times of a schedule. */
+/** A clock change that skips or repeats times of a schedule. */
 export type DstTouch = {
   readonly kind: "gap" | "overlap";
   /** When the clocks change. */
@@ -14,10 +14,10 @@ export type DstTouch = {
   readonly offsetAfterMs: number;
   /** The first of the schedule's local times that are skipped or repeated, as if they were UTC. */
   readonly localMs: readonly number[];
-  /** Whether there are more than those. */
+  /** Whether there are more times than listed. */
   readonly hasMore: boolean;
   readonly effect: "made_up" | "skipped" | "first" | "second" | "both";
-  /** The tick that the first of the times became; null if it has none. */
+  /** The tick of the first of the times; null if it has none. */
   readonly tickMs: number | null;
 };
 
@@ -92,7 +92,7 @@ function localsBetween(expression: CronExpression, fromMs: number, untilMs: numb
   return found;
 }
 
-/** Whether ticks keep their distance through the shift, as those of every fifteen minutes do. */
+/** Whether ticks keep their distance through the shift, as every fifteen minutes does. */
 function isSteady({ nextHour, nextMinute }: CronExpression, shiftMs: number): boolean {
   if (Math.abs(shiftMs) >= DAY_MS) return false;
   for (let hour = 0; hour < 24; hour++) if (nextHour[hour] !== hour) return false;

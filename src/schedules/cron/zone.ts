@@ -1,6 +1,5 @@
-// Time zones as tables: stretches of time, each with one offset from UTC. The tables are read from
-// `Intl` once per zone, a few years at a time as they are asked for; looking something up in them
-// formats nothing. The host's own zone is never used. Nothing but this file knows `Intl`.
+// Keeps time zones as tables of stretches with one offset from UTC each. The tables are filled from `Intl`, a few years at
+// a time on demand; a lookup formats nothing. The host's own zone is never used. Only this file uses `Intl`.
 
 import { ConfigurationError } from "../../shared/errors.js";
 import { quoteShort, suggest } from "../../shared/suggest.js";
@@ -15,7 +14,7 @@ export type Stretch = {
   readonly next: Stretch | null;
 };
 
-/** What a local time is in UTC: one instant, two of them, or none because the clocks jumped over it. */
+/** A local time in UTC: one instant, two of them, or none because the clocks jumped over it. */
 export type LocalTime =
   | { readonly kind: "once"; readonly atMs: number }
   | { readonly kind: "overlap"; readonly firstMs: number; readonly secondMs: number }
@@ -28,9 +27,9 @@ type Growing = { -readonly [K in keyof Stretch]: Stretch[K] } & {
 
 const DAY_MS = 86_400_000;
 const CHUNK_MS = 4 * 365 * DAY_MS;
-// Two changes between two looks that cancel each other would go unseen. The shortest stretch of any
-// zone since 1970 had seven days (Boa Vista, 2000), so looking every two days sees all.
-const LOOK_EVERY_MS = 2 * DAY_MS;
+// Two changes between two probes could cancel each other and go unseen. The shortest stretch of any zone since 1970 had
+// seven days (Boa Vista, 2000), so a probe every two days finds all changes.
+const PROBE_EVERY_MS = 2 * DAY_MS;
 /** No change of the clocks, the skipped days at the date line included, is longer than this. */
 const SHIFT_MAX_MS = 2 * DAY_MS;
 // A question about the year 9000 starts a new table instead of filling in the years up to it. No
@@ -93,7 +92,7 @@ export class Zone {
     while (this.#fromMs > atMs - SHIFT_MAX_MS) this.#extendBackward();
   }
 
-  /** What a local time, given as if it were UTC, is in UTC. */
+  /** Converts a local time, given as if it were UTC, to UTC. */
   fromLocal(localMs: number): LocalTime {
     this.cover(localMs + SHIFT_MAX_MS);
     let stretch: Stretch | null = this.stretchAt(localMs - SHIFT_MAX_MS);
@@ -165,11 +164,11 @@ export class Zone {
   #changes(fromMs: number, untilMs: number): { atMs: number; offsetMs: number }[] {
     const changes: { atMs: number; offsetMs: number }[] = [];
     let offsetMs = this.#offset(fromMs);
-    for (let atMs = fromMs; atMs < untilMs; atMs += LOOK_EVERY_MS) {
-      const lookMs = Math.min(atMs + LOOK_EVERY_MS, untilMs);
+    for (let atMs = fromMs; atMs < untilMs; atMs += PROBE_EVERY_MS) {
+      const probeMs = Math.min(atMs + PROBE_EVERY_MS, untilMs);
       let knownMs = atMs;
-      while (this.#offset(lookMs) !== offsetMs) {
-        knownMs = this.#firstOther({ fromMs: knownMs, untilMs: lookMs, offsetMs });
+      while (this.#offset(probeMs) !== offsetMs) {
+        knownMs = this.#firstOther({ fromMs: knownMs, untilMs: probeMs, offsetMs });
         offsetMs = this.#offset(knownMs);
         changes.push({ atMs: knownMs, offsetMs });
       }
@@ -241,6 +240,13 @@ function offsetReader(timeZone: string): ReadOffset | null {
     const ms = ((Number(hours) * 60 + Number(minutes)) * 60 + Number(seconds)) * 1_000;
     return sign === "-" ? -ms : ms;
   };
+}
+
+/** The local time of an instant, "2030-01-31 09:00 UTC"; seconds only if there are any. */
+export function instantText(atMs: number, zone: Zone): string {
+  const text = new Date(atMs + zone.offsetAt(atMs)).toISOString();
+  const time = text.endsWith(":00.000Z") ? text.slice(11, 16) : text.slice(11, -1);
+  return `${text.slice(0, 10)} ${time.replace(/\.000$/, "")} ${zone.name}`;
 }
 
 const TZDATA = /^\d{4}[a-z]{1,2}$/;

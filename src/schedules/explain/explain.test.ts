@@ -100,16 +100,16 @@ test("every reason has a sentence and a policy of its own, also without any evid
   expect(said.map(({ text }) => text.replace(/^The tick .+? was /, ""))).toMatchInlineSnapshot(`
     [
       "fired on time; its run is no longer kept.",
-      "fired 5 min late, as the newest of those that nobody had fired in time; its run is no longer kept.",
-      "fired 5 min late, in its turn of those that nobody had fired in time; its run is no longer kept.",
-      "fired 5 min late, since the schedule was stuck: it had no next tick stored, and nobody judged it; its run is no longer kept.",
+      "fired 5 min late, as the most recent missed tick; its run is no longer kept.",
+      "fired 5 min late, as one of the missed ticks that are run in order; its run is no longer kept.",
+      "fired 5 min late, since the schedule was stuck: no next tick was stored, and no instance evaluated it; its run is no longer kept.",
       "skipped: an earlier run was still live.",
-      "skipped: an earlier run was waiting already.",
+      "skipped: an earlier run was already waiting.",
       "skipped: an earlier run had failed, and ticks were held back.",
       "skipped: the schedule was paused.",
-      "missed: no instance judged it until 2026-01-15 02:05 Europe/Paris, and it was not among those that are made up for.",
-      "missed: no instance judged it until it was 5 min old, more than \`within\` allows.",
-      "missed: no instance judged it in time, and only the newest are made up for.",
+      "missed: no instance evaluated it until 2026-01-15 02:05 Europe/Paris, and the missed policy does not run it late.",
+      "missed: no instance evaluated it until it was 5 min old, which exceeds \`within\`.",
+      "missed: no instance evaluated it in time, and only the newest missed ticks are run late.",
       "missed: the schedule could not be evaluated: no reason was kept.",
       "missed: no check-in arrived in time.",
     ]
@@ -131,7 +131,7 @@ test("a missing ping is missed, and says so", () => {
         "Tick: 2026-01-15T01:00:00.000Z, which is 2026-01-15 02:00 Europe/Paris, UTC+01:00.",
         "Definition: "0 2 * * *", at 02:00 every day, Europe/Paris; version 1, created 2026-01-01 01:00 Europe/Paris.",
         "Ledger: missed (no_ping), recorded 2026-01-15 02:05 Europe/Paris, 5 min after the tick, by host:1.",
-        "Policy: a monitor waits for a check-in until the grace of 30 seconds after the tick is over, or after its start if that was reported; a tick without one is missed.",
+        "Policy: a monitor expects a check-in within the grace of 30 seconds after the tick, or after the reported start; a tick without a check-in is missed.",
       ],
       "outcome": "missed",
       "reason": "no_ping",
@@ -153,10 +153,10 @@ test("an instance that polled and did not judge the tick is told from one that w
   const lines = (lastPolledAt: number | null) =>
     explainRecorded(recorded("nobody", { ledger: ledger("nobody", { lastPolledAt }) })).evidence;
   expect(lines(AT + MINUTE_MS)).toContain(
-    "Last poll: an instance with the scheduler on had polled last at 2026-01-15 02:01 Europe/Paris, after the tick, without judging it; the next look was at 2026-01-15 02:05 Europe/Paris.",
+    "Last poll: an instance with the scheduler on polled at 2026-01-15 02:01 Europe/Paris, after the tick, without evaluating it; the next poll was at 2026-01-15 02:05 Europe/Paris.",
   );
   expect(lines(null)).toContain(
-    "Last poll: when an instance with the scheduler on had polled before is not known.",
+    "Last poll: no earlier poll of an instance with the scheduler on is known.",
   );
 });
 
@@ -181,10 +181,10 @@ test("an error of many lines becomes one that is not too long, and many attempts
   ).toMatchInlineSnapshot(`
     [
       "Attempts of run run-1: 4 earlier ones are not shown.",
-      "Attempt 5 of run run-1: was lost, as its holder fell silent, at 2026-01-15 02:00",
-      "Attempt 6 of run run-1: was lost, as its holder fell silent, at 2026-01-15 02:00",
-      "Attempt 7 of run run-1: was lost, as its holder fell silent, at 2026-01-15 02:00",
-      "Attempt 8 of run run-1: was lost, as its holder fell silent, at 2026-01-15 02:00",
+      "Attempt 5 of run run-1: was lost, as its holder stopped responding, at 2026-01-1",
+      "Attempt 6 of run run-1: was lost, as its holder stopped responding, at 2026-01-1",
+      "Attempt 7 of run run-1: was lost, as its holder stopped responding, at 2026-01-1",
+      "Attempt 8 of run run-1: was lost, as its holder stopped responding, at 2026-01-1",
       "Attempt 9 of run run-1: failed at 2026-01-15 02:00:01 Europe/Paris after 1 s, he",
     ]
   `);
@@ -204,8 +204,8 @@ test("a drawn tick names the run whose end drew it, or says that it was not draw
     [
       "Definition: 10 to 15 minutes after the last run ended: drawn 12 min after the end of run run-0 at 2026-01-15 00:48 UTC; version 1, created 2026-01-01 00:00 UTC.",
       "Definition: 10 to 15 minutes after the last run ended: set by a resume, an edit or the end of excluded time, 1 h 30 min after the end of run run-0 at 2026-01-14 23:30 UTC; version 1, created 2026-01-01 00:00 UTC.",
-      "Definition: 10 to 15 minutes after the last run ended: the upper bound after the tick before it was recorded, as run run-0 had not ended by then; version 1, created 2026-01-01 00:00 UTC.",
-      "Definition: 10 to 15 minutes after the last run ended: the upper bound after the tick before it was recorded; the end of run run-0 draws another time; version 1, created 2026-01-01 00:00 UTC.",
+      "Definition: 10 to 15 minutes after the last run ended: the upper bound after the previous tick was recorded, as run run-0 had not ended by then; version 1, created 2026-01-01 00:00 UTC.",
+      "Definition: 10 to 15 minutes after the last run ended: the upper bound after the previous tick was recorded; a new time is drawn when run run-0 ends; version 1, created 2026-01-01 00:00 UTC.",
     ]
   `);
 });
@@ -225,9 +225,9 @@ test("an interval that is drawn has no ticks while its schedule is paused", () =
     standing: { ...STANDING, paused: { at: AT - MINUTE_MS, by: "ann", note: null } },
   };
   expect(explainNoTick(facts).text).toMatchInlineSnapshot(
-    `"2026-01-15 01:00 UTC is no tick of "nightly": the schedule has been paused by ann since 2026-01-15 00:59 UTC."`,
+    `"2026-01-15 01:00 UTC is not a tick of "nightly": the schedule has been paused by ann since 2026-01-15 00:59 UTC."`,
   );
   expect(explainUnknowable({ ...facts, standing: STANDING }).text).toMatchInlineSnapshot(
-    `"Whether "nightly" has a tick at 2026-01-15 01:00 UTC cannot be known: its ticks are drawn one by one, each when the run before it has ended."`,
+    `"Whether "nightly" has a tick at 2026-01-15 01:00 UTC cannot be known: each of its ticks is drawn when the previous run has ended."`,
   );
 });

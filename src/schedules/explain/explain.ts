@@ -1,15 +1,14 @@
-// Why there was a run at an instant, or why there was none, in plain words. The facts were gathered
-// before (schedules/explainer.ts); here they become one sentence and the lines that it rests on. Pure, and
-// it decides nothing: what became of a tick was decided when it was judged.
+// Explains in plain words why there was a run at an instant, or why there was none: one sentence and its evidence,
+// from facts that schedules/explainer.ts has gathered. Pure, and it never decides: the outcome of a tick was decided
+// when the tick was evaluated.
 
 import type { RunId } from "../../runs/rules/run.js";
-import { formatDuration } from "../../shared/duration-text.js";
+import { formatDuration } from "../../shared/duration.js";
 import { describeTouch } from "../cron/dst.js";
+import { describeWhen } from "../rules/describe-when.js";
 import type { Overlap } from "../rules/overlap.js";
 import type { ScheduleDefinition } from "../rules/schedule.js";
 import { OUTCOME_OF, type Outcome, type Reason } from "../rules/tick.js";
-import { describeWhen } from "../rules/when-words.js";
-import { computedLines, instantLines, ruleLine, touchNear } from "./computed.js";
 import {
   byWords,
   type LedgerFacts,
@@ -24,8 +23,16 @@ import {
   versionWords,
   zoneOf,
 } from "./facts.js";
-import { missedWords, monitorWords, REASON_WORDS } from "./reasons.js";
 import { liveLine, obstacleLines, runLines, runOutcome, shortText, type WriteTime } from "./run.js";
+import {
+  computedLines,
+  instantLines,
+  missedWords,
+  monitorWords,
+  REASON_WORDS,
+  ruleLine,
+  touchNear,
+} from "./tick.js";
 
 export type Words = {
   readonly outcome: Outcome | "planned" | "due" | "no_tick" | "unknown";
@@ -59,7 +66,7 @@ export function explainRecorded(facts: RecordedFacts): Words {
   return { outcome, reason, text, evidence: lines };
 }
 
-/** A tick of a pause that lasts, or of a schedule that is broken: recorded when that ends. */
+/** A tick during a pause that lasts, or of a broken schedule: recorded when that ends. */
 export function explainOpen(facts: UnrecordedFacts, reason: "paused" | "broken"): Words {
   const time = timesOf(facts.rule);
   const outcome = OUTCOME_OF[reason];
@@ -69,7 +76,7 @@ export function explainOpen(facts: UnrecordedFacts, reason: "paused" | "broken")
     text: `${tickName(facts)} is ${outcome}: ${trouble(facts, time)}.`,
     evidence: [
       ...computedLines(facts),
-      `Ledger: not written yet; one row follows when ${rowFollows(facts, reason)}.`,
+      `Ledger: not written yet; one row is written when ${rowFollows(facts, reason)}.`,
       `Policy: ${REASON_WORDS[reason].policy(facts)}.`,
       ...facts.standing.live.map((run) => liveLine(run, time)),
       ...backfillLines(facts, time),
@@ -84,31 +91,31 @@ function rowFollows({ standing }: TickFacts, reason: "paused" | "broken"): strin
     : "everything is resumed, or the schedule is edited or deleted";
 }
 
-/** A tick whose time has come, and that nobody has recorded yet. */
+/** A tick that is due and not recorded yet. */
 export function explainDue(facts: UnrecordedFacts): Words {
   const { at, now, rule, newest } = facts;
   const time = timesOf(rule);
   const lateMs = now - at;
   const last = newest
     ? `the newest row is for the tick at ${time(newest.at)}, recorded ${time(newest.recordedAt)} by ${recorder(newest)}`
-    : "it has no row at all";
+    : "the schedule has no row yet";
   const graceMs = rule.definition?.graceMs ?? 0;
   const isLate = lateMs > graceMs;
   const isWaiting = rule.definition?.monitor === true && !isLate;
   const hint = facts.standing.allPaused
-    ? `${trouble(facts, time)}, and it is judged when that ends`
+    ? `${trouble(facts, time)}, and the tick is evaluated when that ends`
     : isWaiting
-      ? `its check-in is waited for until ${time(at + graceMs)}`
+      ? `its check-in is expected by ${time(at + graceMs)}`
       : isLate
         ? "no instance with the scheduler on seems to be running, or none reaches the database"
-        : "an instance with the scheduler on records it with its next poll";
+        : "an instance with the scheduler on records it at its next poll";
   return {
     outcome: "due",
     reason: null,
     text: `${tickName(facts)} has been due for ${formatDuration(lateMs)} and is not recorded yet: ${hint}.`,
     evidence: [
       ...computedLines(facts),
-      `Ledger: nothing about this tick; ${last}.`,
+      `Ledger: no row for this tick; ${last}.`,
       ...(isLate || isWaiting ? missedLine(rule.definition) : []),
       ...overlapLines(facts, time),
       ...jobLine(facts),
@@ -142,7 +149,7 @@ export function explainPlanned(facts: TickFacts): Words {
   };
 }
 
-/** What would keep a tick from being fired, as things stand now. */
+/** The reason why a tick would not fire now; null: it would. */
 function stopOf(
   { paused, allPaused, broken, hold }: StandingFacts,
   at: number,
@@ -153,28 +160,28 @@ function stopOf(
   return hold && at < hold.until ? "after_failure" : null;
 }
 
-/** A tick that should have a row and has none. */
+/** A past tick without a row. */
 export function explainForgotten(facts: TickFacts): Words {
   const time = timesOf(facts.rule);
   return {
     outcome: "unknown",
     reason: null,
-    text: `What became of ${uncapital(tickName(facts))} is no longer known: the ledger has no row for it.`,
+    text: `The outcome of ${uncapital(tickName(facts))} is no longer known: the ledger has no row for it.`,
     evidence: [
       ...computedLines(facts),
-      `Ledger: ticks that fired are kept for \`ledgerRetention\` (7 days unless set otherwise), the newest 200 of a schedule and those that did not fire for as long as runs; this tick was ${formatDuration(facts.now - facts.at)} ago.`,
+      `Ledger: fired ticks are kept for \`ledgerRetention\` (7 days by default), the newest 200 of a schedule and ticks that did not fire as long as runs; this tick was ${formatDuration(facts.now - facts.at)} ago.`,
       ...backfillLines(facts, time),
     ],
   };
 }
 
-/** An instant of which nobody can say whether it is a tick. */
+/** An instant that may or may not be a tick. */
 export function explainUnknowable(facts: NoTickFacts): Words {
   const { rule, standing, schedule, at } = facts;
   const time = timesOf(rule);
   const definition = rule?.definition ?? null;
   const why = definition
-    ? "its ticks are drawn one by one, each when the run before it has ended"
+    ? "each of its ticks is drawn when the previous run has ended"
     : standing.broken
       ? `its definition cannot be read: ${shortText(standing.broken.error ?? "no reason was kept")}`
       : "its definition cannot be read by this version";
@@ -191,14 +198,14 @@ export function explainUnknowable(facts: NoTickFacts): Words {
   };
 }
 
-/** An instant that is no tick: which rule says so, and which ticks are near. */
+/** An instant that is not a tick: the rule that excludes it, and the ticks nearby. */
 export function explainNoTick(facts: NoTickFacts): Words {
   const { rule, at, schedule, standing, excludedBy } = facts;
   const time = timesOf(rule ?? { definition: null });
   const name = JSON.stringify(schedule);
   const touch = rule?.definition ? touchNear(rule.definition.when, at) : null;
   const text = rule
-    ? `${time(at)} is no tick of ${name}${whyNone(facts, rule, touch)}.`
+    ? `${time(at)} is not a tick of ${name}${whyNone(facts, rule, touch)}.`
     : absence(facts, time);
   return {
     outcome: "no_tick",
@@ -223,7 +230,7 @@ export function explainNoTick(facts: NoTickFacts): Words {
   };
 }
 
-/** The rest of the sentence, from the strongest reason to the weakest. */
+/** Why the instant is not a tick; the strongest reason wins. */
 function whyNone(
   { at, isInPattern, excludedBy, standing }: NoTickFacts,
   { definition, isCurrent, version }: RuleFacts,
@@ -231,7 +238,7 @@ function whyNone(
 ): string {
   if (!definition) return "";
   if (isInPattern && excludedBy !== null)
-    return `: its pattern has one there, but a rule leaves it out: ${excludedBy}`;
+    return `: its pattern includes this time, but a rule excludes it: ${excludedBy}`;
   if (touch?.isHere) return `: ${describeTouch(touch.touch)}`;
   const stoppedAt = standing.paused?.at ?? standing.broken?.at;
   const isStopped = isCurrent && stoppedAt !== undefined && at >= Math.max(stoppedAt, version.at);
@@ -248,13 +255,13 @@ function missedLine(definition: ScheduleDefinition | null): string[] {
 const OVERLAP_WORDS: { readonly [O in Overlap]: string } = {
   skip: "if a run of an earlier tick is still live then, this tick is skipped",
   queue:
-    "if a run of an earlier tick is still live then, the run of this one waits for it; if one waits already, this tick is skipped",
-  allow: "if other runs are live then, the run of this one goes beside them",
+    "if a run of an earlier tick is still live then, the run of this tick waits for it; if one is already waiting, this tick is skipped",
+  allow: "the run of this tick starts beside runs that are live then",
   replace:
-    "if a run of an earlier tick is still live then, it is cancelled, and the run of this one begins when it has ended",
+    "if a run of an earlier tick is still live then, it is cancelled, and the run of this tick begins when it has ended",
 };
 
-/** What would happen to a tick whose time has not come, and whom it would meet. */
+/** The overlap policy for a tick that is not recorded yet, and the runs that are live. */
 function overlapLines({ rule, standing }: TickFacts, time: WriteTime): string[] {
   if (rule.definition?.monitor) return [];
   const overlap = rule.definition?.overlap;
@@ -285,30 +292,30 @@ function recorder({ recordedBy }: LedgerFacts): string {
   );
 }
 
-/** When somebody had last looked, where that matters. */
+/** When an instance had last polled, if that matters. */
 function pollLine({ ledger, at }: RecordedFacts, time: WriteTime): string[] {
   const { lastPolledAt } = ledger.evidence ?? {};
   if (lastPolledAt === undefined) return [];
   if (lastPolledAt === null)
-    return ["Last poll: when an instance with the scheduler on had polled before is not known."];
+    return ["Last poll: no earlier poll of an instance with the scheduler on is known."];
   const isAfter = lastPolledAt >= at;
   const what = isAfter
-    ? "after the tick, without judging it"
+    ? "after the tick, without evaluating it"
     : `${formatDuration(at - lastPolledAt)} before the tick`;
   return [
-    `Last poll: an instance with the scheduler on had polled last at ${time(lastPolledAt)}, ${what}; the next look was at ${time(ledger.recordedAt)}.`,
+    `Last poll: an instance with the scheduler on polled at ${time(lastPolledAt)}, ${what}; the next poll was at ${time(ledger.recordedAt)}.`,
   ];
 }
 
 function lostObstacle(id: RunId | undefined): string[] {
-  return id === undefined ? [] : [`In the way: run ${id}, which is no longer kept.`];
+  return id === undefined ? [] : [`Blocked by: run ${id}, which is no longer kept.`];
 }
 
 function lostRun(id: RunId | null): string[] {
   return id === null ? [] : [`Run ${id}: no longer kept.`];
 }
 
-/** Whom a waiting run waits for, and who holds that one until when. */
+/** The runs that a waiting run waits for, with their holders. */
 function aheadLines({ run, obstacle, standing }: RecordedFacts, time: WriteTime): string[] {
   const ahead = new Set([...(run?.waitsFor ?? []), ...(obstacle?.waitsFor ?? [])]);
   return standing.live.filter(({ id }) => ahead.has(id)).map((each) => liveLine(each, time));
@@ -317,7 +324,7 @@ function aheadLines({ run, obstacle, standing }: RecordedFacts, time: WriteTime)
 function backfillLines({ backfills }: TickFacts, time: WriteTime): string[] {
   return backfills.map(
     ({ by, createdAt, isPast }) =>
-      `Backfill: one of ${time(createdAt)}${byWords(by)} covers this tick${isPast ? " and has come past it" : ", and has not come to it yet"}.`,
+      `Backfill: one created ${time(createdAt)}${byWords(by)} covers this tick${isPast ? " and has passed it" : ", and has not reached it yet"}.`,
   );
 }
 
@@ -339,7 +346,7 @@ function absence({ schedule, at, created, deleted }: NoTickFacts, time: WriteTim
   const name = JSON.stringify(schedule);
   if (deleted) {
     const again = created
-      ? `, and it was made again ${time(created.at)}${byWords(created.by)}`
+      ? `, and it was created again ${time(created.at)}${byWords(created.by)}`
       : "";
     return `${name} did not exist at ${time(at)}: it had been deleted ${time(deleted.at)}${byWords(deleted.by)}${again}.`;
   }

@@ -1,16 +1,14 @@
-// What an explanation rests on: the facts that schedules/explainer.ts gathers and that schedules/explain/explain.ts and
-// its neighbours put into words. Types, and the few words that all of them share.
+// Types the facts that schedules/explainer.ts gathers for an explanation, and words what all explanations share: times,
+// versions, authors and notes.
 
 import type { RunId } from "../../runs/rules/run.js";
-import { requireZone, UTC, type Zone } from "../cron/zone.js";
+import { instantText, requireZone, UTC, type Zone } from "../cron/zone.js";
 import type { ScheduleDefinition } from "../rules/schedule.js";
 import type { TickEntry } from "../rules/tick.js";
 import type { WhenDefinition } from "../rules/when.js";
-import { instantText } from "../rules/when-text.js";
-import type { RunFacts, WriteTime } from "./run.js";
-import { shortText } from "./run.js";
+import { type RunFacts, shortText, type WriteTime } from "./run.js";
 
-/** What the ledger has: a tick, or the stretch that it belongs to. */
+/** The row of the ledger: a tick, or the stretch that has it. */
 export type LedgerFacts = TickEntry & {
   readonly recordedAt: number;
   readonly recordedBy: string | null;
@@ -40,14 +38,14 @@ export type DrawnFacts = {
   readonly hasFailed: boolean;
 };
 
-/** How the schedule stands now. */
+/** The present state of the schedule. */
 export type StandingFacts = {
   readonly paused: {
     readonly at: number;
     readonly by: string | null;
     readonly note: string | null;
   } | null;
-  /** The pause of everything that is on. */
+  /** A pause of everything that lasts. */
   readonly allPaused: {
     readonly at: number;
     readonly by: string | null;
@@ -60,14 +58,14 @@ export type StandingFacts = {
   readonly live: readonly RunFacts[];
 };
 
-export type AskedFacts = {
+export type InstantFacts = {
   readonly schedule: string;
   readonly job: string;
   readonly at: number;
   readonly now: number;
 };
 
-export type TickFacts = AskedFacts & {
+export type TickFacts = InstantFacts & {
   readonly rule: RuleFacts;
   /** Set for intervals that are drawn, where the tick before is known. */
   readonly drawn: DrawnFacts | null;
@@ -84,9 +82,9 @@ export type BackfillFacts = {
 
 export type RecordedFacts = TickFacts & {
   readonly ledger: LedgerFacts;
-  /** The run that it became; null if there is none, or if it is no longer kept. */
+  /** The run of the tick; null if there is none, or if it is no longer kept. */
   readonly run: RunFacts | null;
-  /** The run that stood in the way, or whose failure held the tick back. */
+  /** The run that blocked the tick, or whose failure held it back. */
   readonly obstacle: RunFacts | null;
   /** The tick whose run replaced this one's. */
   readonly replacedBy: number | null;
@@ -97,19 +95,19 @@ export type UnrecordedFacts = TickFacts & {
   readonly newest: (LedgerFacts & { readonly at: number }) | null;
 };
 
-export type NoTickFacts = AskedFacts & {
+export type NoTickFacts = InstantFacts & {
   /** Null: the schedule did not exist then. */
   readonly rule: RuleFacts | null;
-  /** Whether the bare pattern has a tick there. */
+  /** Whether the bare pattern has a tick at the instant. */
   readonly isInPattern: boolean;
   /** The bound, date or calendar that covers the instant, in words. */
   readonly excludedBy: string | null;
-  /** How the ticks beside it fared, each in one sentence. */
+  /** The outcomes of the neighbouring ticks, each in one sentence. */
   readonly before: string | null;
   readonly after: string | null;
   /** Other definitions that have a tick at this instant, but were not in force. */
   readonly others: readonly VersionFacts[];
-  /** What ended the time in which it did not exist, and what began it; null where nothing did. */
+  /** The versions that ended and began the time in which the schedule did not exist; null if there is none. */
   readonly created: VersionFacts | null;
   readonly deleted: VersionFacts | null;
   readonly standing: StandingFacts;

@@ -1,8 +1,7 @@
-// A run in plain words, for whoever asks why a tick has or has not become one: how it stands, who
-// held it until when, and how each of its attempts ended. Facts in, sentences out; decides nothing.
+// Describes a run for `explain`: its status, its holder, and how each attempt ended. Pure.
 
 import type { AttemptEnd, Mode, RunId, RunStatus, TerminalStatus } from "../../runs/rules/run.js";
-import { formatDuration } from "../../shared/duration-text.js";
+import { formatDuration } from "../../shared/duration.js";
 
 export type AttemptFacts = {
   readonly attempt: number;
@@ -29,7 +28,7 @@ export type RunFacts = {
   readonly cancelRequestedAt: number | null;
   readonly error: string | null;
   readonly attempts: readonly AttemptFacts[];
-  /** It exists, but begins only when these have ended. Empty if nothing holds it back. */
+  /** The runs that must end before it begins. */
   readonly waitsFor: readonly RunId[];
 };
 
@@ -43,13 +42,14 @@ const ENDED: { readonly [E in AttemptEnd | TerminalStatus]: string } = {
   completed: "completed",
   failed: "failed",
   cancelled: "was cancelled",
-  lost: "was lost, as its holder fell silent,",
-  timeout: "ran over its time",
-  later: "asked to be tried later",
+  lost: "was lost, as its holder stopped responding,",
+  timeout: "timed out",
+  later: "asked for a later retry",
   handed_back: "was handed back, as its holder stopped,",
+  suspended: "was suspended until a wait of it ended",
 };
 
-/** What became of the run, for the end of a sentence: "its run failed at attempt 3 of 3: boom". */
+/** The status of the run, to end a sentence: "its run failed at attempt 3 of 3: boom". */
 export function runOutcome(run: RunFacts | null): string {
   if (!run) return "its run is no longer kept";
   switch (run.status) {
@@ -63,7 +63,7 @@ export function runOutcome(run: RunFacts | null): string {
       return `its run is running${after(run)}`;
     case "pending":
       return run.attempt > 0
-        ? `its run waits to be tried again after attempt ${run.attempt} of ${run.attemptsMax}${why(run.error)}`
+        ? `its run waits for a retry after attempt ${run.attempt} of ${run.attemptsMax}${why(run.error)}`
         : "its run has not begun yet";
   }
 }
@@ -73,13 +73,13 @@ export function runLines(run: RunFacts, time: WriteTime): string[] {
   return [`Run ${run.id}: ${standing(run, time)}.`, ...attemptLines(run, time)];
 }
 
-/** A run that kept a tick from becoming one, as it stood at that instant. */
+/** A run that blocked a tick, as it was at that instant. */
 export function obstacleLines(run: RunFacts, momentMs: number, time: WriteTime): string[] {
   const name = `run ${run.id} (${whose(run, time)})`;
   const { createdAt, finishedAt } = run;
   if (finishedAt === null)
     return [
-      `In the way: ${name}, live since ${time(createdAt)}.`,
+      `Blocked by: ${name}, live since ${time(createdAt)}.`,
       `At the time: ${holding(run, momentMs, time)}.`,
       ...attemptLines(run, time),
     ];
@@ -87,13 +87,13 @@ export function obstacleLines(run: RunFacts, momentMs: number, time: WriteTime):
   if (finishedAt <= momentMs)
     return [`Held back by: ${name}, ${standing(run, time)}.`, ...attemptLines(run, time)];
   return [
-    `In the way: ${name}, live from ${time(createdAt)} to ${time(finishedAt)}, when it ${terminal(run.status)}.`,
+    `Blocked by: ${name}, live from ${time(createdAt)} to ${time(finishedAt)}, when it ${terminal(run.status)}.`,
     `At the time: ${holding(run, momentMs, time)}.`,
     ...attemptLines(run, time),
   ];
 }
 
-/** A run that is live now: who has it, and for how long. */
+/** A live run and its holder. */
 export function liveLine(run: RunFacts, time: WriteTime): string {
   return `Live now: run ${run.id} (${whose(run, time)}), ${standing(run, time)}.`;
 }
@@ -105,19 +105,19 @@ function whose({ mode, nominalAt }: RunFacts, time: WriteTime): string {
 function standing(run: RunFacts, time: WriteTime): string {
   const { status, holder, leaseUntil, startedAt, finishedAt } = run;
   if (status === "running") {
-    const asked =
+    const cancelled =
       run.cancelRequestedAt === null
         ? ""
-        : `; its cancel was asked for at ${time(run.cancelRequestedAt)}`;
+        : `; its cancel was requested at ${time(run.cancelRequestedAt)}`;
     const lease = leaseUntil === null ? "" : `, whose lease lasts until ${time(leaseUntil)}`;
     const since = startedAt === null ? "" : ` since ${time(startedAt)}`;
-    return `running${after(run)}, held${since} by ${holder ?? "an unknown instance"}${lease}${asked}`;
+    return `running${after(run)}, held${since} by ${holder ?? "an unknown instance"}${lease}${cancelled}`;
   }
   if (status === "pending") {
     if (run.waitsFor.length > 0) return `waits for the end of ${runs(run.waitsFor)}`;
     if (run.attempt > 0)
       return `waits for attempt ${run.attempt + 1} of ${run.attemptsMax}, due ${time(run.dueAt)}`;
-    return `pending since ${time(run.createdAt)}, taken by no worker yet`;
+    return `pending since ${time(run.createdAt)}, not claimed yet`;
   }
   const end = finishedAt === null ? "" : ` at ${time(finishedAt)}`;
   const took =
@@ -128,7 +128,7 @@ function standing(run: RunFacts, time: WriteTime): string {
   return `${status}${after(run)}${end}${took}${by}${status === "failed" ? why(run.error) : ""}`;
 }
 
-/** Who had the run at that instant. */
+/** The holder of the run at that instant. */
 function holding(run: RunFacts, momentMs: number, time: WriteTime): string {
   const then = run.attempts.find(
     ({ startedAt, endedAt }) => startedAt <= momentMs && momentMs < endedAt,
@@ -139,15 +139,15 @@ function holding(run: RunFacts, momentMs: number, time: WriteTime): string {
   if (isHeldNow) return standing(run, time);
   const earlier = run.attempts.findLast(({ endedAt }) => endedAt <= momentMs);
   if (earlier)
-    return `between two attempts: attempt ${earlier.attempt} ${ENDED[earlier.end]} at ${time(earlier.endedAt)}, and it waited to be tried again`;
+    return `between two attempts: attempt ${earlier.attempt} ${ENDED[earlier.end]} at ${time(earlier.endedAt)}, and it waited for a retry`;
   return "it had not begun yet";
 }
 
 function attemptLines({ id, status, attempts }: RunFacts, time: WriteTime): string[] {
-  // One attempt that completed says nothing that the run's own line does not.
-  const told = attempts.length === 1 && attempts[0]?.end === status ? [] : attempts;
-  const shown = told.slice(-ATTEMPTS_SHOWN);
-  const hidden = told.length - shown.length;
+  // A single attempt that ended as the run did would repeat the run's line.
+  const listed = attempts.length === 1 && attempts[0]?.end === status ? [] : attempts;
+  const shown = listed.slice(-ATTEMPTS_SHOWN);
+  const hidden = listed.length - shown.length;
   const lines = shown.map(
     ({ attempt, holder, end, startedAt, endedAt, error }) =>
       `Attempt ${attempt} of run ${id}: ${ENDED[end]} at ${time(endedAt)} after ${formatDuration(endedAt - startedAt)}, held by ${holder}${why(error)}.`,
@@ -174,7 +174,7 @@ function why(error: string | null): string {
   return error === null || error === "" ? "" : `: ${shortText(error)}`;
 }
 
-/** Somebody else's text inside of a sentence: one line, not too long, no full stop of its own. */
+/** Foreign text for use inside a sentence: one line, shortened, without a final full stop. */
 export function shortText(text: string): string {
   const line = text.replace(/\s+/g, " ").trim();
   const cut = line.length > MESSAGE_MAX ? `${line.slice(0, MESSAGE_MAX)}…` : line;

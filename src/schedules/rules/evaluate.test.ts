@@ -1,5 +1,5 @@
-// What becomes of due ticks, decided as values: every policy, one instant, no database. Against a
-// slow and obvious reading of the design as well, over random schedules and outages.
+// Tests the outcome of due ticks, decided as values: every policy, one instant, no database. Also compares it with a
+// slow and obvious reading of the design, over random schedules and outages.
 
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";

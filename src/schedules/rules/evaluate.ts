@@ -1,6 +1,5 @@
-// What becomes of the ticks of one schedule that are due and not recorded yet: the heart of the
-// scheduler, as one pure function of the schedule, its live runs and the database's now.
-// The store applies the answer under the schedule's revision, in one transaction with its runs.
+// Decides the outcome of every tick that is due and not recorded: a pure function of the schedule, its live runs and the
+// database's now. The store applies the decision at the schedule's revision, in one transaction with the new runs.
 
 import {
   type Pause,
@@ -21,14 +20,14 @@ export type Situation = {
   readonly when: When;
   /** Every tick up to here is in the ledger. */
   readonly cursorAt: number;
-  /** The next tick as it is stored; it decides for intervals that are drawn, else it is a hint. */
+  /** The stored next tick: for random intervals it decides, otherwise it is a hint. */
   readonly nextAt: number | null;
   /** Ticks before this are held back, after this run failed. */
   readonly hold: { readonly until: number; readonly run: RunId | null } | null;
   readonly live: readonly LiveRun[];
-  /** Pauses of everything that ticks may fall into; one that is on lets nothing fire. */
+  /** Pauses of everything that may cover ticks; while one lasts, nothing fires. */
   readonly pauses?: readonly Pause[];
-  /** Set if the schedule should have been evaluated long ago: somebody was there and did not. */
+  /** The schedule is long overdue although an instance has polled. */
   readonly isStuck: boolean;
   readonly lastPolledAt: number | null;
   readonly newId: () => RunId;
@@ -48,13 +47,13 @@ export type Evaluation = {
   readonly nextAt: number | null;
   /** No tick is left. */
   readonly isEnded: boolean;
-  /** False: there was more to record than one pass should; the next one goes on. */
+  /** False: more ticks are due than one pass records; the next pass continues. */
   readonly isComplete: boolean;
   /** The live runs afterwards, the new ones last. */
   readonly live: readonly LiveRun[];
 };
 
-/** Ticks on time that one pass judges, one by one; what is left is for the next pass. */
+/** Ticks on time that one pass evaluates, one by one; the next pass takes the rest. */
 const ON_TIME_MAX = 1_000;
 
 export function evaluate(situation: Situation): Evaluation {
@@ -76,7 +75,7 @@ export function evaluate(situation: Situation): Evaluation {
   return pass.end({ cursorAt: cursor, nextAt: tick, isComplete });
 }
 
-/** An interval that is drawn has one tick outstanding at most: the stored one. */
+/** A random interval has at most one outstanding tick: the stored one. */
 function evaluateDrawn(situation: Situation, pass: Pass): Evaluation {
   const { now, when, definition, cursorAt, nextAt } = situation;
   const tick = nextAt === null ? null : when.firstAllowed(Math.max(nextAt, cursorAt + 1));
@@ -89,14 +88,14 @@ function evaluateDrawn(situation: Situation, pass: Pass): Evaluation {
   else if (withinMs !== null && lateMs > withinMs)
     pass.record(oneTick(tick, "too_old", { evidence: { withinMs } }));
   else pass.fire(tick, run === "all" ? "catch_up" : "late");
-  // A fallback, until the end of the run draws the next one: from an old tick it would be due at once.
+  // A fallback until the end of the run draws the next tick. It counts from now: counted from an old tick it would be due at once.
   const fallbackAt = Math.max(now, tick) + (definition.when.everyMaxMs ?? 0);
-  // Past the last allowed time it still stands: a draw before that time may take its place.
+  // It stays even past the last allowed time: an earlier draw may still replace it.
   const nextTick = when.firstAllowed(fallbackAt) ?? fallbackAt;
   return pass.end({ cursorAt: tick, nextAt: nextTick, isComplete: true });
 }
 
-/** Records the ticks that are past the grace, and fires those that the policy makes up for. */
+/** Records ticks past their grace, and fires those that the missed policy runs late. */
 function recordOlder(
   situation: Situation,
   pass: Pass,
@@ -113,12 +112,12 @@ function recordOlder(
     stretches.push({ span, found });
     if (!found.isComplete) break;
   }
-  // With one on time already there is nothing to make up for by the latest.
+  // "latest" runs nothing late if a tick is on time.
   const next = when.next(untilMs);
   const hasOnTime = run === "latest" && isDue(next, now) && !pass.isPausedAt(next);
   const isCut = stretches.at(-1)?.found.isComplete === false;
   let left = hasOnTime || isCut ? 0 : wanted;
-  // The newest first: what is left of the limit is for the older ones.
+  // The newest ticks use up the limit first.
   const made = stretches.toReversed().map(({ span, found }) => {
     const count = span.pause ? 0 : Math.min(left, found.count);
     left -= count;
@@ -134,7 +133,7 @@ function recordOlder(
 
 type Stretch = { readonly span: Span; readonly found: Survey };
 
-/** Records one stretch of older ticks and makes up for its newest `madeUp`; answers how far it is done. */
+/** Records one stretch of older ticks and fires its newest `madeUp` late; returns the last settled tick. */
 function recordStretch(
   { now, definition }: Situation,
   pass: Pass,
@@ -153,8 +152,8 @@ function recordStretch(
   const restReason: Reason = run === "all" ? "over_limit" : "nobody";
   const restEvidence = run === "all" ? { limit } : pass.absence;
   if (!found.isComplete) {
-    // More is due than can be counted in one pass. The newest of what was seen may be among the ones
-    // to fire, so the books close before them.
+    // More ticks are due than one pass can count. The newest counted ones may still have to fire: this pass
+    // records ticks up to the first of `newest`, and the next pass decides the rest.
     const [lastAt = firstMs] = newest;
     record(lastAt, count - Math.max(0, newest.length - 1), restReason, restEvidence);
     return lastAt;
@@ -182,7 +181,7 @@ function isDue(tick: number | null, now: number): tick is number {
   return tick !== null && tick <= now;
 }
 
-/** What one evaluation gathers. */
+/** Collects the ticks, runs and cancellations of one evaluation. */
 class Pass {
   readonly absence: Evidence;
   readonly #situation: Situation;
@@ -206,14 +205,14 @@ class Pass {
     return pauseAgainst(this.#situation.pauses ?? [], at) !== null;
   }
 
-  /** Records one tick that a pause of everything keeps from firing; false if none does. */
+  /** Records the tick as skipped if a pause of everything covers it; returns false if none does. */
   skipPaused(at: number): boolean {
     const pause = pauseAgainst(this.#situation.pauses ?? [], at);
     if (pause) this.record(oneTick(at, "paused", { evidence: pauseEvidence(pause) }));
     return pause !== null;
   }
 
-  /** Makes the run of a tick, unless a failure before it or a live run stands in its way. */
+  /** Makes the run of a tick, unless a pause, an earlier failure or a live run prevents it. */
   fire(at: number, reason: "on_time" | "late" | "catch_up"): void {
     const { hold, definition, newId, isStuck, nextAt, lastPolledAt } = this.#situation;
     if (this.skipPaused(at)) return;

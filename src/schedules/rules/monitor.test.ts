@@ -1,7 +1,7 @@
 // Monitors: which tick a check-in counts for, when ticks are judged, and what is missed.
 
 import { expect, test } from "vitest";
-import { beganFor, judgedAt, judgeMonitor, lookAt, tickFor } from "./monitor.js";
+import { beganFor, evaluateAt, judgedAt, judgeMonitor, tickFor } from "./monitor.js";
 import { readSchedule } from "./schedule.js";
 import { makeWhen } from "./when.js";
 
@@ -52,9 +52,9 @@ test("a start counts for the nearest tick, and what has begun has its grace from
 });
 
 test("a monitor is looked at when the grace of its tick is over, any other schedule at its tick", () => {
-  expect(lookAt(definition, at(HOUR))).toBe(at(HOUR + 10 * MINUTE));
-  expect(lookAt({ graceMs: 30_000 }, at(HOUR))).toBe(at(HOUR));
-  expect(lookAt(definition, null)).toBeNull();
+  expect(evaluateAt(definition, at(HOUR))).toBe(at(HOUR + 10 * MINUTE));
+  expect(evaluateAt({ graceMs: 30_000 }, at(HOUR))).toBe(at(HOUR));
+  expect(evaluateAt(definition, null)).toBeNull();
 });
 
 test("nothing is missed while the grace lasts, and one tick is when it is over", () => {

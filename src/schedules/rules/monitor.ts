@@ -1,6 +1,5 @@
-// Monitors: schedules of what runs elsewhere and checks in here. Which tick a check-in counts for, until
-// when one is waited for, and which ticks were missed. Pure; the ledger and the alerts are those of every
-// other schedule.
+// Decides for monitors, whose jobs run remotely and check in here: which tick a check-in counts for, when its deadline is,
+// and which ticks were missed. Pure; monitors use the same ledger and alerts as other schedules.
 
 import { pauseEvidence, spansOf } from "../../operations/rules/pause.js";
 import type { Policy } from "../../runs/rules/run.js";
@@ -9,16 +8,16 @@ import type { ScheduleDefinition } from "./schedule.js";
 import { stretchOf, type TickEntry } from "./tick.js";
 import type { When } from "./when.js";
 
-/** What a check-in says. */
+/** The states that a check-in can report. */
 export const PING_STATES = ["start", "ok", "fail"] as const;
 export type PingState = (typeof PING_STATES)[number];
 
-/** What the check-ins of a monitor are kept under, as runs have a job. */
+/** The job name under which check-ins of a monitor are stored as runs. */
 export function monitorJob(name: string): string {
   return `monitor:${name}`;
 }
 
-/** A run that ended elsewhere is never claimed, lost or tried again here: its policy only says one try. */
+/** The run of a check-in is never claimed, lost or retried; its policy only says one attempt. */
 export const MONITOR_POLICY: Policy = {
   leaseMs: 30_000,
   timeoutMs: 7_200_000,
@@ -26,11 +25,11 @@ export const MONITOR_POLICY: Policy = {
   onLost: "fail",
 };
 
-/** Nobody may have been there to hear a check-in if no instance looked for so long. */
+/** If no instance polled for this long, a check-in may have found no server. */
 const ABSENT_MS = 60_000;
 
-/** When a schedule has to be looked at for the sake of a tick: a monitor's only when its grace is over. */
-export function lookAt(
+/** When to evaluate a tick: at once, for a monitor when its grace is over. */
+export function evaluateAt(
   { monitor, graceMs }: Pick<ScheduleDefinition, "monitor" | "graceMs">,
   tick: number | null,
 ): number | null {
@@ -38,8 +37,8 @@ export function lookAt(
 }
 
 /**
- * A start counts for a tick if it came when that was the nearest one. What has begun has its grace from
- * there on; a second start does not prolong it.
+ * A start counts for the tick that was nearest when it arrived. The grace then begins at the start; a second start
+ * does not prolong it.
  */
 export function beganFor(
   beganAt: number | null,
@@ -52,7 +51,7 @@ function deadlineOf(tick: number, beganAt: number | null, graceMs: number): numb
   return Math.max(tick, beganAt ?? tick) + graceMs;
 }
 
-/** When the next unrecorded tick is judged. */
+/** The deadline of the next unrecorded tick. */
 export function judgedAt(params: {
   readonly definition: ScheduleDefinition;
   readonly when: When;
@@ -66,8 +65,8 @@ export function judgedAt(params: {
 }
 
 /**
- * The tick that a check-in counts for: the oldest that waits for one; if none does, the nearest. Null: that
- * is the last recorded one, so that a repeated or late check-in never stands for the next tick.
+ * The tick that a check-in counts for: the oldest one that waits; if none waits, the nearest. Null: the nearest is the
+ * last recorded one, so that a repeated or late check-in never counts for the next tick.
  */
 export function tickFor(params: {
   readonly when: When;
@@ -80,7 +79,7 @@ export function tickFor(params: {
   return next - now < now - cursorAt ? next : null;
 }
 
-/** Records the ticks of a monitor whose grace is over: nobody checked in for them, or they would be in the ledger. */
+/** Records ticks whose grace is over as missed: a check-in would have recorded them. */
 export function judgeMonitor(
   situation: Pick<
     Situation,
@@ -114,7 +113,7 @@ function missedTicks(situation: Parameters<typeof judgeMonitor>[0]): readonly Ti
   const first = when.next(cursorAt) ?? cursorAt;
   const beganAt = beganFor(situation.beganAt, { cursorAt, tick: first });
   const untilMs = Math.max(first, now - definition.graceMs);
-  // Whether it ran in the meantime nobody knows then; that is worth an alert, and worth saying.
+  // No instance could receive a check-in meanwhile; the alert is still raised, with this evidence.
   const wasAway = lastPolledAt !== null && now - lastPolledAt > ABSENT_MS;
   const ticks: TickEntry[] = [];
   for (const { pause, ...span } of spansOf(pauses, { afterMs: cursorAt, untilMs })) {
@@ -134,7 +133,7 @@ function missedTicks(situation: Parameters<typeof judgeMonitor>[0]): readonly Ti
   return ticks;
 }
 
-/** From when on a check-in counts for a tick: nearer to it than to the one before. */
+/** The instant from which on a check-in counts for a tick: nearer to it than to the previous one. */
 function opensAt(cursorAt: number, tick: number): number {
   return cursorAt + Math.ceil((tick - cursorAt) / 2);
 }

@@ -1,4 +1,4 @@
-// Overlap: what a tick, a trigger or a gate does while runs of its schedule are live. Pure.
+// Decides whether a tick, a trigger or a retry may make its run while other runs of its schedule are live. Pure.
 // Live means not terminal, retry waits included. A gated run exists and waits for those before it.
 
 import type { Mode, RunId } from "../../runs/rules/run.js";
@@ -23,7 +23,7 @@ export type Admission =
 
 const FREELY: Admission = { isAdmitted: true, isGated: false, cancels: [] };
 
-/** Whether the run of a tick may be made. Runs of catch-up wait for one another, whatever the policy. */
+/** Whether the run of a tick may be made. Catch-up runs wait for one another under every policy. */
 export function admitTick(
   overlap: Overlap,
   live: readonly LiveRun[],
@@ -38,7 +38,7 @@ export function admitTick(
   if (waiting && overlap === "queue")
     return { isAdmitted: false, reason: "queue_full", run: waiting.id };
   const replaced = overlap === "replace" ? scheduled.map(({ id }) => id) : [];
-  // What is caught up in the same pass comes before the tick, and not in its place.
+  // Runs caught up in the same pass go before the tick; it does not replace them.
   const cancels = replaced.filter((id) => !spared?.has(id));
   return { isAdmitted: true, isGated: live.length > 0, cancels };
 }
@@ -61,7 +61,7 @@ export function isRevivalGated(overlap: Overlap, live: readonly LiveRun[]): bool
   return (overlap === "skip" || overlap === "queue") && live.length > 0;
 }
 
-/** The gated run that may begin: the first of all, once nothing else runs where that is forbidden. */
+/** The gated run that may begin: the first one, once no other run is live, or at once if overlap is allowed. */
 export function gateToOpen(overlap: Overlap, live: readonly LiveRun[]): RunId | null {
   const [first] = live;
   if (!first?.isGated) return null;

@@ -1,5 +1,5 @@
-// A schedule's definition: when, and what to do about missed ticks, overlaps and failures. What users
-// write is checked here whole and becomes plain data that any instance can evaluate. Pure.
+// Reads a schedule's options into its definition: when it ticks, and what happens on missed ticks, overlaps and failures.
+// Checks all options at once; the result is plain data that any instance can evaluate. Pure.
 
 import {
   readScheduleAlerts,
@@ -24,46 +24,46 @@ import {
 export const MISSED_RUNS = ["latest", "all", "skip"] as const;
 type MissedRun = (typeof MISSED_RUNS)[number];
 
-/** What to do about ticks that nobody fired in time. */
+/** The policy for missed ticks: those that no instance fired in time. */
 export type MissedOptions = {
-  /** Fire the newest of them, all of them in sequence, or none. @default "latest" */
+  /** Run the most recent one, all of them in sequence, or none. @default "latest" */
   readonly run?: MissedRun | undefined;
-  /** Older ones are not made up for: { run: "latest", within: "1h" } for what is of no use later. @default unlimited */
+  /** Older ticks are not run: { run: "latest", within: "1h" } for jobs that are useless later. @default unlimited */
   readonly within?: Duration | undefined;
-  /** For "all": at most so many, the newest ones. @default 100 */
+  /** For "all": at most this many, the newest ones. @default 100 */
   readonly limit?: number | undefined;
 };
 
 export type ScheduleOptions = WhenOptions & {
   /**
-   * Nothing runs here: something elsewhere does, and checks in when it is done. A tick without a check-in
-   * until its grace is over is missed. @default false
+   * The job runs remotely and checks in when it is done. A tick without a check-in within the grace is missed.
+   * @default false
    */
   readonly monitor?: boolean | undefined;
   /** Given to every run, byte for byte. @default null */
   readonly input?: unknown | undefined;
   /**
-   * What a tick does while a run of an earlier tick is live: running, waiting for a retry, or still waiting for a worker.
+   * The policy for a tick while a run of an earlier tick is live: running, waiting for a retry, or still waiting for a worker.
    * @default "skip"
    */
   readonly overlap?: Overlap | undefined;
   /**
-   * What to do about ticks that nobody fired in time. "latest" makes up for the newest one whenever an instance is back:
-   * the mail of 09:00 goes out at 23:00, unless `within` bounds it. @default "latest"
+   * The policy for missed ticks. With "latest", only the most recent missed run is executed after downtime, however
+   * late: the mail of 09:00 goes out at 23:00, unless `within` limits it. @default "latest"
    */
   readonly missed?: MissedRun | MissedOptions | undefined;
   /** How long ticks are held back after a run failed: "30m", or drawn from "20m..40m". */
   readonly afterFailure?: Duration | undefined;
   /**
-   * A tick that is fired within this time counts as on time. Of a monitor: how long a check-in is waited
-   * for. @default "30s", of a monitor "5m"
+   * A tick that is fired within this time counts as on time. For a monitor: the time within which a check-in must
+   * arrive. @default "30s", for a monitor "5m"
    */
   readonly grace?: Duration | undefined;
-  /** Instead of the job's own. */
+  /** Replaces the job's own. */
   readonly priority?: number | undefined;
   readonly queue?: string | undefined;
   readonly tags?: readonly string[] | undefined;
-  /** Rules of its own, in place of those for everything; false: no alerts about it. */
+  /** Alert rules of this schedule, which replace the general ones; false: no alerts about it. */
   readonly alerts?: ScheduleAlertOptions | false | undefined;
 };
 
@@ -100,7 +100,7 @@ export const SCHEDULE_MEMBERS: readonly string[] = [
   "tags",
   "alerts",
 ];
-/** What says how runs are made here, which a monitor has none of. */
+/** Options about runs, which a monitor does not have. */
 const MEMBERS_OF_RUNS = [
   "input",
   "overlap",
@@ -110,13 +110,13 @@ const MEMBERS_OF_RUNS = [
   "queue",
 ] as const satisfies readonly (keyof ScheduleOptions)[];
 const GRACE_DEFAULT = "30s";
-/** Jobs elsewhere take their time, and their clocks are not ours. */
+/** Longer, as remote jobs take their time and their clocks differ. */
 const MONITOR_GRACE_DEFAULT = "5m";
 const MISSED_LIMIT_DEFAULT = 100;
 /** Each of them is a run that waits for the one before it. */
 export const MISSED_LIMIT_MAX = 1_000;
 
-/** The definition, or one `ConfigurationError` with everything that is wrong with it. */
+/** Throws one `ConfigurationError` with every problem. */
 export function readSchedule(options: ScheduleOptions, params: ReadWhenParams): ScheduleDefinition {
   const problems: Problem[] = [];
   const { field } = params;

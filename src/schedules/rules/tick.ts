@@ -1,5 +1,5 @@
-// A tick: one nominal occurrence of a schedule, and what became of it. The ledger holds one outcome
-// with a reason for every tick; a long run of equal ones is one stretch.
+// Defines a tick, one nominal occurrence of a schedule, and its outcome. The ledger holds one outcome with a reason for
+// every tick; a long sequence of equal ones is one stretch.
 
 import type { RunId } from "../../runs/rules/run.js";
 import type { When } from "./when.js";
@@ -42,17 +42,17 @@ export const OUTCOME_OF: { readonly [R in Reason]: Outcome } = {
   no_ping: "missed",
 };
 
-/** What was known when the tick was judged; kept with it, so that it can be explained later. */
+/** The facts behind the decision, kept with the tick to explain it later. */
 export type Evidence = {
-  /** The run in the way, or the one whose failure holds ticks back. */
+  /** The run that blocked the tick, or whose failure holds ticks back. */
   readonly run?: RunId;
-  /** Until when ticks are held back, how long a pause lasted, or a check-in was waited for. */
+  /** The end of the hold, of the pause, or of the wait for a check-in. */
   readonly until?: number;
   /** Runs that this tick replaced. */
   readonly replaced?: readonly RunId[];
-  /** When an instance with the scheduler on had last looked before this one. */
+  /** The previous poll of an instance with the scheduler on. */
   readonly lastPolledAt?: number | null;
-  /** What the schedule said at the time: its own bounds. */
+  /** The bounds in the schedule's definition at the time. */
   readonly withinMs?: number;
   readonly limit?: number;
   readonly by?: string | null;
@@ -61,13 +61,13 @@ export type Evidence = {
   /** Everything was paused, not this schedule alone. */
   readonly isAll?: true;
   readonly error?: string;
-  /** Of a monitor: when its job said that it began. */
+  /** Only for a monitor: when its job reported its start. */
   readonly beganAt?: number;
   /** For a schedule that was stuck: the next tick as it was stored. */
   readonly nextAt?: number | null;
 };
 
-/** One row of the ledger to be: a tick, or a stretch of equal ones. */
+/** A new row of the ledger: a tick, or a stretch of equal ones. */
 export type TickEntry = {
   readonly firstAt: number;
   readonly lastAt: number;
@@ -78,7 +78,7 @@ export type TickEntry = {
   readonly evidence: Evidence | null;
 };
 
-/** All ticks after the one instant and up to the other, as one stretch; null where there are none. */
+/** All ticks of a span as one stretch; null if there are none. */
 export function stretchOf(
   when: When,
   span: { readonly afterMs: number; readonly untilMs: number },

@@ -130,7 +130,7 @@ const REFUSED: [what: string, options: unknown, ...problems: string[]][] = [
   [
     "an excluded time",
     { at: "2027-01-02T00:00:00Z", calendars: ["work"] },
-    'schedule.at: must not be an excluded time, but the calendar "work": Saturday is no day of it (mon to fri).',
+    'schedule.at: must not be an excluded time, but the calendar "work": Saturday is not one of its days (mon to fri).',
   ],
   [
     "an unknown calendar",

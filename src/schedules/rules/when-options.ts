@@ -1,8 +1,7 @@
-// When a schedule ticks, as users write it, read strictly into what is stored. Everything that is
-// wrong is named at once, by its field and with a right example. Pure: the present time, which only
-// decides whether `at` has passed, is a parameter.
+// Reads the options that say when a schedule ticks into the definition that is stored. Reports all problems at once, each
+// with its field and an example. Pure: the present time is a parameter, and only decides whether `at` has passed.
 
-import { type DurationLimits, formatDuration, readDuration } from "../../shared/duration-text.js";
+import { type DurationLimits, formatDuration, readDuration } from "../../shared/duration.js";
 import { ConfigurationError, type Problem } from "../../shared/errors.js";
 import { readInstant } from "../../shared/instant.js";
 import { requireName } from "../../shared/names.js";
@@ -10,9 +9,8 @@ import { gather, readList, refuse } from "../../shared/problems.js";
 import { listShort, quoteShort, suggest } from "../../shared/suggest.js";
 import { type CalendarRules, readDates } from "../calendars/calendar.js";
 import { cronSchedule, type DstOptions } from "../cron/cron.js";
-import { requireZone, UTC } from "../cron/zone.js";
+import { instantText, requireZone, UTC } from "../cron/zone.js";
 import { makeWhen, type WhenDefinition } from "./when.js";
-import { instantText } from "./when-text.js";
 
 export type { WhenDefinition } from "./when.js";
 
@@ -27,7 +25,7 @@ type WhenPattern =
   | {
       /**
        * A duration such as `"10m"`: a grid that begins at `from`, or one interval after creation. Or a
-       * range such as `"10m..15m"`: so long after the end of the last run.
+       * range such as `"10m..15m"`: a random time in this range after the end of the last run.
        */
       readonly every: string | number;
       readonly cron?: undefined;
@@ -40,14 +38,14 @@ type WhenPattern =
       readonly every?: undefined;
     };
 
-/** What users write to say when a schedule ticks. */
+/** The options that say when a schedule ticks. */
 export type WhenOptions = WhenPattern & {
   /**
    * IANA name; never the zone of the host.
    * @default "UTC"
    */
   readonly timezone?: string | undefined;
-  /** What a fixed-time cron schedule does where the clocks change. */
+  /** The policy of a fixed-time cron schedule when the clocks change. */
   readonly dst?: DstOptions | undefined;
   /** No tick before; inclusive. */
   readonly from?: Date | string | undefined;
@@ -58,7 +56,7 @@ export type WhenOptions = WhenPattern & {
    * for every year.
    */
   readonly exclude?: readonly string[] | undefined;
-  /** Names of calendars; a tick that any of them excludes is no tick. */
+  /** Names of calendars; a tick that any of them excludes does not exist. */
   readonly calendars?: readonly string[] | undefined;
 };
 
@@ -75,7 +73,7 @@ export const WHEN_MEMBERS: readonly string[] = [
 ];
 
 export type ReadWhenParams = {
-  /** Goes before the names of members in problems; may be empty. */
+  /** The prefix of member names in problems; may be empty. */
   readonly field: string;
   /** Null: a time that has passed is accepted. */
   readonly nowMs: number | null;
@@ -90,8 +88,7 @@ const PATTERNS = ["cron", "every", "at"] as const;
 const EXAMPLE = 'cron: "30 2 * * *", every: "10m" or at: "2030-01-31T09:00:00Z"';
 
 /**
- * The definition, or a `ConfigurationError` with everything that is wrong. Members that are none of
- * `WHEN_MEMBERS` are left to the caller, whose options usually have more of them.
+ * Throws a `ConfigurationError` with every problem. The caller checks members other than `WHEN_MEMBERS`.
  */
 export function readWhen(options: WhenOptions, params: ReadWhenParams): WhenDefinition {
   if (typeof options !== "object" || options === null || Array.isArray(options)) {
@@ -150,7 +147,7 @@ function readPattern(
     const message = "goes only with cron: intervals and single times follow elapsed time.";
     problems.push({ field: name("dst"), message });
   }
-  // The others are read too, so that what is wrong with them is said now and not the next time.
+  // The other patterns are read too, so that their problems are reported at once.
   const read = given.map((member) =>
     gather(problems, () => READERS[member](options, name(member), name)),
   );
@@ -165,7 +162,7 @@ type Reader = (
 
 const READERS: Readonly<Record<(typeof PATTERNS)[number], Reader>> = {
   cron({ cron = "", dst }, _, name) {
-    // The zone is read by readWhen, for all kinds; here it would be complained about twice.
+    // readWhen reads the zone for all kinds; a second check would report its problem twice.
     const problems: Problem[] = [];
     const schedule = gather(problems, () =>
       cronSchedule({ cron, ...(dst === undefined ? {} : { dst }) }),
@@ -286,7 +283,7 @@ function boundProblems(
   return problems;
 }
 
-/** Refuses what never ticks, where that shows at the first tick; everything else is `ended` later. */
+/** Refuses a definition without a first tick; one whose ticks end later becomes `ended`. */
 function emptyProblems(
   definition: WhenDefinition,
   { name, params }: Naming & { readonly params: ReadWhenParams },
@@ -299,7 +296,7 @@ function emptyProblems(
       ? []
       : [{ field: name("at"), message: `must not be an excluded time, but ${rule}.` }];
   }
-  // With neither a beginning nor a present time there is nowhere to look from.
+  // Without a beginning or a present time the search has no start.
   const startMs = fromMs ?? (untilMs === null ? params.nowMs : null);
   if (startMs === null) return [];
   const firstMs = kind === "range" ? when.firstAllowed(startMs) : when.next(startMs - 1);

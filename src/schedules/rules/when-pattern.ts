@@ -1,5 +1,5 @@
-// The bare pattern of a schedule (cron, grid, one time), without anything that excludes ticks. Says
-// which tick comes next, and how many there are in a range without going through them one by one.
+// Computes the ticks of a bare pattern (cron, grid, one time) for when.ts: the next tick, and the number of ticks in a
+// range without visiting each of them.
 
 import { firstOfAll, type SpanSource } from "../calendars/windows.js";
 import { type CronSchedule, nextTick } from "../cron/cron.js";
@@ -15,7 +15,7 @@ export type TickRange = { readonly afterMs: number; readonly untilMs: number };
 export interface Pattern {
   next(afterMs: number): number | null;
   count(range: TickRange, work: Work): number;
-  /** Whether a tick is at that instant, also where the schedule has not begun yet. */
+  /** Whether a tick is at that instant, even before the schedule begins. */
   matches(atMs: number): boolean;
 }
 
@@ -27,7 +27,7 @@ export function cronPattern(schedule: CronSchedule): Pattern {
   };
 }
 
-/** `isOpen`: the grid is the same before its first tick, as that is a bound and not its beginning. */
+/** `isOpen`: the grid also extends before its first tick, which is only a bound. */
 export type Grid = { readonly firstMs: number; readonly everyMs: number; readonly isOpen: boolean };
 
 export function gridPattern({ firstMs, everyMs, isOpen }: Grid): Pattern {
@@ -51,20 +51,20 @@ export function oncePattern(atMs: number): Pattern {
   };
 }
 
-/** The ticks of a range interval are drawn when the last run has ended: it has no pattern. */
+/** A random interval has no pattern: each tick is drawn when the last run has ended. */
 export const NO_PATTERN: Pattern = {
   next: () => null,
   count: () => 0,
   matches: () => false,
 };
 
-/** Fewer than `count` ticks are in the range only if the range has no more. Ascending. */
+/** The newest `count` ticks of the range, ascending; fewer if the range has fewer. */
 function newestTicks(
   pattern: Pattern,
   { afterMs, untilMs }: TickRange,
   { count, work }: { readonly count: number; readonly work: Work },
 ): number[] {
-  // First back in doubling steps until enough are in reach, then by halving to exactly as many.
+  // Goes back in doubling steps until the range has enough ticks, then halves it to exactly as many.
   let lowMs = untilMs;
   for (let backMs = 60_000; lowMs > afterMs; backMs *= 2) {
     lowMs = Math.max(afterMs, untilMs - backMs);
@@ -92,9 +92,8 @@ function newestTicks(
   return ticks;
 }
 
-// How many ticks of a cron schedule are in a range, by multiplication: matching days × times of a
-// day. Exact: it must always be what going through them with nextTick would count. Around changes
-// of the clocks, where days are no plain days, it does go through them: nextTick alone decides there.
+// ── counting ticks of a cron schedule by multiplication: matching days × times of a day. The count must equal the number
+// of steps of nextTick. Near clock changes, days have no regular length, and nextTick counts them. ──
 
 const DAY_MS = 86_400_000;
 
@@ -129,7 +128,7 @@ function countTicks(
   return count;
 }
 
-/** The part of a stretch in which ticks are simply what the clock on the wall shows. */
+/** The part of a stretch in which every fitting local time is a tick. */
 function plainPart(
   { expression }: CronSchedule,
   { startMs, endMs, offsetMs, previous, next }: Stretch,
@@ -170,7 +169,7 @@ function countLocal(cron: CronExpression, { fromMs, endMs, work }: LocalRange): 
     days++;
     day = cron.days.next(day + 1, work);
   }
-  // All days but the last count whole; then what lies before the start and before the end.
+  // Counts all days but the last as whole, then corrects for the times before the start and the end.
   const before = isDay(cron, firstDay, work) ? timesBefore(cron, secondOf(fromMs)) : 0;
   const rest = isDay(cron, lastDay, work) ? timesBefore(cron, secondOf(endMs)) : 0;
   return days * perDay - before + rest;
@@ -207,15 +206,14 @@ function valuesBefore(nextAllowed: Uint8Array, end: number): number {
   return count;
 }
 
-// What a schedule has in a range of time, after an outage for example: how many ticks, the first, the
-// last, the newest. Between two excluded spans ticks are counted, not visited, so 200 days of every
-// second cost about as much as 200 days of every hour.
+// ── surveying a range, after downtime for example: the number of ticks, the first, the last, the newest. Between two
+// excluded spans ticks are counted, not visited, so 200 days of every second cost about as much as of every hour. ──
 
 export type Survey = {
   readonly count: number;
   readonly firstMs: number | null;
   readonly lastMs: number | null;
-  /** The newest of them, ascending, at most the number asked for. */
+  /** The newest of them, ascending, at most the requested number. */
   readonly newest: readonly number[];
   /** False: the budget was used up; the survey then covers (afterMs, reachedMs] only. */
   readonly isComplete: boolean;
@@ -242,7 +240,7 @@ export type Surveyed = {
 
 const BUDGET = 300_000;
 const HORIZON_MS = 100 * 366 * 86_400_000;
-/** A part is surveyed whole, so parts are kept short enough that the budget means something. */
+/** A part is surveyed as a whole, so parts are short enough for the budget to take effect. */
 const PART_MAX_MS = 366 * 86_400_000;
 const RULES_PER_STEP = 8;
 
@@ -251,11 +249,11 @@ type Part = TickRange & { readonly count: number };
 
 export function surveyTicks(
   { pattern, excluded, fromMs, untilMs }: Surveyed,
-  { afterMs, untilMs: askedMs, newest, budget = BUDGET }: SurveyParams,
+  { afterMs, untilMs: requestedMs, newest, budget = BUDGET }: SurveyParams,
 ): Survey {
   const work = { steps: 0 };
   const wanted = Math.max(1, newest);
-  const lastMs = Math.floor(Math.min(askedMs, untilMs));
+  const lastMs = Math.floor(Math.min(requestedMs, untilMs));
   let cursorMs = Math.floor(Math.max(afterMs, fromMs - 1, -1)) + 1;
   const horizonMs = Math.min(lastMs, cursorMs + HORIZON_MS);
   let count = 0;
@@ -264,7 +262,7 @@ export function surveyTicks(
   const parts: Part[] = [];
   let partsCount = 0;
   while (cursorMs <= horizonMs && work.steps < budget) {
-    // Asking many rules is work too, though less than visiting a tick.
+    // Evaluating many rules is work too, though less than visiting a tick.
     work.steps += 1 + Math.floor(excluded.length / RULES_PER_STEP);
     const partEndMs = Math.min(horizonMs + 1, cursorMs + PART_MAX_MS);
     const span =
@@ -292,7 +290,7 @@ export function surveyTicks(
     lastMs: ticks.at(-1) ?? null,
     newest: newest > 0 ? ticks : [],
     isComplete,
-    reachedMs: isComplete ? askedMs : cursorMs - 1,
+    reachedMs: isComplete ? requestedMs : cursorMs - 1,
   };
 }
 

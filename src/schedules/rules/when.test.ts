@@ -136,7 +136,7 @@ test("calendars exclude weekends, holidays, windows; each rule is named", () => 
     'the calendar "work": excluded date 12-25 of every year',
   );
   expect(schedule.ruleAgainst(at("2026-12-26T08:00"))).toBe(
-    'the calendar "work": Saturday is no day of it (mon to fri)',
+    'the calendar "work": Saturday is not one of its days (mon to fri)',
   );
   expect(schedule.ruleAgainst(at("2026-12-21T22:00"))).toBe(
     'the calendar "freeze": blackout 22:00 to 06:00 on mon and tue',

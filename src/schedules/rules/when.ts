@@ -1,6 +1,6 @@
-// When a schedule ticks: a pattern, its bounds, and what is excluded. Pure: the same definition and
-// creation time give the same ticks on every instance. All work is bounded: excluded time is jumped
-// over span by span, never tick by tick, and nothing looks more than a hundred years ahead.
+// Computes the ticks of a schedule: a pattern within bounds, minus excluded times. Pure: the same definition and creation
+// time give the same ticks on every instance. All work is bounded: excluded time is skipped span by span, never tick by
+// tick, and no search goes more than a hundred years ahead.
 
 import { type CalendarRules, calendarSources, dateSources } from "../calendars/calendar.js";
 import {
@@ -12,7 +12,7 @@ import {
   type SpanSource,
 } from "../calendars/windows.js";
 import { cronSchedule, type DstPolicy } from "../cron/cron.js";
-import { requireZone, type Zone } from "../cron/zone.js";
+import { instantText, requireZone, type Zone } from "../cron/zone.js";
 import {
   cronPattern,
   gridPattern,
@@ -23,7 +23,6 @@ import {
   type SurveyParams,
   surveyTicks,
 } from "./when-pattern.js";
-import { instantText } from "./when-text.js";
 
 export type { Survey, SurveyParams } from "./when-pattern.js";
 
@@ -31,7 +30,7 @@ export interface When {
   readonly definition: WhenDefinition;
   /** First tick after the instant; null if none is left. Always null for ranges: theirs are drawn. */
   next(afterMs: number): number | null;
-  /** What lies in (afterMs, untilMs]. Not for ranges, which have nothing there. */
+  /** Surveys the ticks in (afterMs, untilMs]. Not for ranges, which have no computed ticks. */
   survey(params: SurveyParams): Survey;
   /** The first instant at or after this one that no rule excludes; null if none is left. */
   firstAllowed(atMs: number): number | null;
@@ -42,9 +41,9 @@ export interface When {
 }
 
 const HORIZON_MS = 100 * 366 * 86_400_000;
-/** More than one a day for a hundred years: what is excluded for longer is excluded for good. */
+/** More than one a day for a hundred years: time that is excluded for longer is excluded for good. */
 const JUMPS_MAX = 40_000;
-/** With very many rules fewer jumps are made, so that a question is answered within a second or so. */
+/** Very many rules allow fewer jumps, so that a call takes about a second at most. */
 const LOOKUPS_MAX = 4_000_000;
 
 /**
@@ -93,7 +92,7 @@ export function makeWhen(definition: WhenDefinition, anchorMs: number): When {
     ruleAgainst(atMs) {
       if (atMs < fromMs) return `before \`from\` ${instantText(fromMs, zone)}`;
       if (atMs > untilMs) return `after \`until\` ${instantText(untilMs, zone)}`;
-      // The first in the order of the definition, so that the same rule is named every time.
+      // Goes by the order of the definition, so that the same rule is named every time.
       for (const source of excluded) {
         const span = source.firstSpan({ fromMs: atMs, untilMs: atMs + 1 });
         if (span !== null) return span.words;
@@ -136,9 +135,10 @@ function inWords(source: SpanSource, whose: string): SpanSource {
   };
 }
 
-// The checked "when" of a schedule, as it is stored: JSON, canonical (equal schedules give equal
-// JSON), and complete: with it and its creation time any instance finds the same ticks.
-
+/**
+ * The checked "when" of a schedule as it is stored: JSON, canonical (equal schedules give equal JSON), and complete: with
+ * it and the creation time any instance computes the same ticks.
+ */
 export type WhenDefinition = {
   readonly kind: "cron" | "grid" | "range" | "at";
   readonly cron: string | null;

@@ -1,6 +1,5 @@
-// Programs of the operating system. Each is started in a process group of its own, so that whatever it
-// starts is ended with it: SIGTERM first, SIGKILL where that was not enough. Never a shell: a program and
-// its arguments are given one by one.
+// Runs programs of the operating system. Each gets a process group of its own, so that everything it starts ends with
+// it: SIGTERM first, then SIGKILL. It never uses a shell: the program and its arguments are given one by one.
 
 import { type ChildProcessByStdio, spawn } from "node:child_process";
 import { existsSync } from "node:fs";
@@ -16,34 +15,34 @@ export type ProgramParams = {
   readonly args: readonly string[];
   readonly folder?: string;
   readonly env?: Readonly<Record<string, string | undefined>>;
-  /** Whether it reads what this process reads. @default false */
+  /** Whether it inherits the standard input of this process. @default false */
   readonly isReading?: boolean;
-  /** Output as it comes; the program waits while the promise does. */
+  /** Receives output as it arrives. The program waits while the returned promise is pending. */
   readonly onOutput: (stream: Stream, chunk: Uint8Array) => Promise<void> | void;
   /** Ends the program. */
   readonly signal: AbortSignal;
-  /** How long it has after SIGTERM. */
+  /** The time between SIGTERM and SIGKILL. */
   readonly graceMs: number;
-  /** Null: as long as it takes. */
+  /** Null: no limit. */
   readonly timeoutMs: number | null;
-  /** Passes signals on to the program and all that it started. */
+  /** Receives a function that sends a signal to the program and to everything that it started. */
   readonly onStarted?: (pass: (signal: NodeJS.Signals) => void) => void;
 };
 
 export type ProgramEnd = {
-  /** Null: a signal ended it. */
+  /** Null if a signal ended it. */
   readonly exitCode: number | null;
   readonly signal: NodeJS.Signals | null;
-  /** Whether it was ended, and why. */
+  /** The reason why it ended. */
   readonly endedBy: "itself" | "timeout" | "abort";
   readonly durationMs: number;
 };
 
-/** What it left behind may keep the pipes open; after its own end they are waited for this long. */
+/** Processes that the program left behind may keep the pipes open; reading goes on this long after its own end. */
 const DRAIN_MS = 2_000;
 const LOOK_MS = 20;
 
-/** Rejects where it could not be started, with the code of the operating system (ENOENT, EACCES). */
+/** Rejects with the code of the operating system (ENOENT, EACCES) if the program could not be started. */
 export async function runProgram(params: ProgramParams): Promise<ProgramEnd> {
   const { file, args, folder, env, isReading = false, timeoutMs, graceMs } = params;
   const clock: Clock = systemClock;
@@ -84,7 +83,7 @@ export async function runProgram(params: ProgramParams): Promise<ProgramEnd> {
   timer?.();
   params.signal.removeEventListener("abort", onAbort);
   const durationMs = Math.round(clock.monotonicMs() - beganMs);
-  // Read again: it is set by what happens meanwhile.
+  // The cast is needed because `end` sets the variable while this function waits.
   await (ending as Promise<void> | null);
   await Promise.race([drained, delay(clock, DRAIN_MS)]);
   child.stdout.destroy();
@@ -93,8 +92,8 @@ export async function runProgram(params: ProgramParams): Promise<ProgramEnd> {
 }
 
 /**
- * A folder of PATH that this user may not look into makes the system say EACCES of a program that is in none
- * of them. A shell says that there is no such program, and so do we.
+ * If this user may not read a folder of PATH, the system reports EACCES for a program that is in no folder. A shell
+ * reports that there is no such program, and so does this function.
  */
 function isNowhere(file: string, env: NodeJS.ProcessEnv): boolean {
   if (file.includes("/")) return false;
@@ -116,7 +115,7 @@ async function pump(
   try {
     for await (const chunk of stream) await take(chunk as Uint8Array);
   } catch {
-    // Destroyed while something that the program left behind still had it open.
+    // The stream was destroyed while a process that the program left behind still had it open.
   }
 }
 
@@ -127,18 +126,18 @@ class ProcessGroup {
     this.#id = id;
   }
 
-  /** False: nobody is left in it. */
+  /** Returns false if the group is empty. */
   send(signal: NodeJS.Signals | 0): boolean {
     try {
       process.kill(-this.#id, signal);
       return true;
     } catch (error) {
-      // Somebody is there who may not be told.
+      // EPERM: a process is left that this user may not signal.
       return (error as NodeJS.ErrnoException).code === "EPERM";
     }
   }
 
-  /** Also those who outlive the program itself get their time, and are killed when it is over. */
+  /** Processes that outlive the program get the same grace time before they are killed. */
   async end(clock: Clock, graceMs: number): Promise<void> {
     this.send("SIGTERM");
     const untilMs = clock.monotonicMs() + graceMs;
@@ -152,7 +151,7 @@ class ProcessGroup {
   }
 }
 
-/** Timers are clamped: a long one is set again. */
+/** Sets a long timer in parts, because timers are clamped. */
 function longTimer(clock: Clock, delayMs: number, callback: () => void): () => void {
   const untilMs = clock.monotonicMs() + delayMs;
   let timer = clock.timer(delayMs, look);

@@ -1,33 +1,33 @@
-// Gives turns of the real event loop to clocks that do not follow it, and shares turns between synchronous work
-// and everybody else. The functions come from Node itself and not from the globals, which test frameworks replace
-// by fakes that never fire by themselves.
+// Gives turns of the real event loop to virtual clocks, and shares turns between synchronous work and all other code.
+// The functions come from Node itself and not from the globals, because test frameworks replace the globals by fakes
+// that never fire by themselves.
 
 import { nextTick } from "node:process";
 import { clearTimeout, setImmediate, setTimeout } from "node:timers";
 
-/** Calls back after what is running now has ended and pending I/O had its turn. */
+/** Calls back after the current work has ended and pending I/O had its turn. */
 export function nextTurn(callback: () => void): void {
   setImmediate(callback);
 }
 
-/** Calls back after every promise that can go on has gone on, without a turn of the event loop. */
+/** Calls back after all settled promises have continued, without a turn of the event loop. */
 export function afterPromises(callback: () => void): void {
   nextTick(callback);
 }
 
-/** Calls back after this much real time, unless what is returned is called before. */
+/** Calls back after this much real time. Returns a function that cancels the call. */
 export function afterRealMs(delayMs: number, callback: () => void): () => void {
   const timer = setTimeout(callback, delayMs);
   return () => clearTimeout(timer);
 }
 
-/** Timers and I/O wait for no more than this behind synchronous work that gives way. */
+/** Timers and I/O wait at most this long behind synchronous work that gives way. */
 const SLICE_MS = 5;
 
 /**
  * Makes the `giveWay` of a clock. A slice begins with the first work of a turn and ends with the turn, so that a
- * lone call never waits. Work that comes when the slice is used up waits for the next turn. There the waiting work
- * goes on one by one, in the order of its calls, until the next slice is used up.
+ * lone call never waits. Work that arrives when the slice is used up waits for the next turn. There the waiting work
+ * continues one by one, in the order of its calls, until the next slice is used up.
  */
 export function slicesOf({
   monotonicMs,
@@ -55,7 +55,7 @@ export function slicesOf({
     while (released < waiting.length && !isUsedUp()) {
       waiting[released]?.();
       released += 1;
-      // The work that was let go on has its whole slice before the next one is.
+      // The released work runs to its first await before the next one is released.
       await undefined;
     }
     waiting.splice(0, released);

@@ -1,13 +1,13 @@
-// Collects garbage now, for stores whose library lets go of files only when its objects are collected.
+// Collects garbage now, for stores whose library closes files only when its objects are collected.
 
 import { setFlagsFromString } from "node:v8";
 import { runInNewContext } from "node:vm";
 import { nextTurn } from "./event-loop.js";
 
-/** A library frees what was collected in a later turn of the event loop. */
+/** A library frees collected objects in a later turn of the event loop. */
 const TURNS = 2;
 
-/** Returns when what nobody refers to any more has been collected and freed. Does nothing where that cannot be asked for. */
+/** Returns when unreachable objects have been collected and freed. Does nothing where the runtime offers no way. */
 export async function collectGarbage(): Promise<void> {
   const collect = collector();
   if (!collect) return;
@@ -18,11 +18,14 @@ export async function collectGarbage(): Promise<void> {
 function collector(): (() => void) | null {
   const { Bun: bun } = globalThis as { Bun?: { gc(isSynchronous: boolean): void } };
   if (bun) return () => bun.gc(true);
+  if (typeof gc === "function") return gc as () => void;
   try {
-    // The flag shows in contexts that are made after it: the application's own does not change.
+    // Only contexts that are made while the flag is set see `gc`: this one, and none of the application.
     setFlagsFromString("--expose-gc");
     return runInNewContext("gc") as () => void;
   } catch {
     return null;
+  } finally {
+    setFlagsFromString("--no-expose-gc");
   }
 }

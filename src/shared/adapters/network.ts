@@ -1,5 +1,5 @@
-// The real network: names are looked up by the system, and a request goes to exactly the address that
-// it is told, on a connection of its own. It judges nothing: that is done before.
+// Implements the network port: the system resolves names, and each request goes to exactly the given address, on a
+// connection of its own. It checks no address: callers do so before.
 
 import { lookup } from "node:dns/promises";
 import { type ClientRequest, request as httpRequest, type IncomingMessage } from "node:http";
@@ -25,7 +25,7 @@ export const systemNetwork: Network = {
   },
 };
 
-/** Resolves when bytes can be sent: for https, when the certificate was found right. */
+/** Resolves when bytes can be sent: for https, when the certificate was verified. */
 function connected({ address, port, tlsName, signal }: PinnedRequest): Promise<Socket> {
   return new Promise((resolve, reject) => {
     signal.throwIfAborted();
@@ -46,12 +46,12 @@ function connected({ address, port, tlsName, signal }: PinnedRequest): Promise<S
       tlsName === null ? "connect" : "secureConnect",
       over(() => resolve(socket)),
     );
-    // Stays for good: a connection may break at any time, and an error that nobody hears ends the process.
+    // This listener stays: a connection may break at any time, and an unhandled error event ends the process.
     socket.on("error", (error) => over(() => reject(error))());
   });
 }
 
-/** An address is proven by the certificate too, but cannot be sent as a server name. */
+/** The certificate also proves an IP address, but TLS cannot send one as a server name. */
 function identity(tlsName: string) {
   const isName = /[a-z]/i.test(tlsName) && !tlsName.includes(":");
   return isName ? { servername: tlsName } : {};
@@ -82,7 +82,7 @@ async function read(response: IncomingMessage, bytesMax: number): Promise<Pinned
   for await (const chunk of response as AsyncIterable<Uint8Array>) {
     chunks.push(chunk.subarray(0, bytesMax - bytes));
     bytes += chunk.byteLength;
-    // Whatever else comes is not worth waiting for.
+    // The rest of the body is not needed.
     if (bytes > bytesMax) break;
   }
   return {

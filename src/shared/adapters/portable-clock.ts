@@ -1,6 +1,5 @@
-// Tells the real time and makes timers for code that also runs outside of Node: the client and receivers of
-// dispatches. It must never import a built-in module. Timers are clamped: Node fires a timer of more than 24.8 days
-// at once.
+// Gives the real time and timers to code that also runs outside of Node: the client and receivers of dispatches. It
+// must never import a built-in module. Timers are clamped, because Node fires a timer of more than 24.8 days at once.
 
 import type { Clock, Timer } from "../ports.js";
 

@@ -1,4 +1,4 @@
-// Real chance and real ids.
+// Makes random numbers and ids for production.
 
 import { UuidV7Source } from "../id.js";
 import type { Ids, Random } from "../ports.js";

@@ -1,190 +1,129 @@
-// Alerts on PostgreSQL: a statement for each verb, or a few. What is repeated after a lost answer
-// changes nothing more, but for a turn: a lost one is made up for a minute later.
+// Takes turns, claims deliveries and finds culprits for alerts on PostgreSQL. One statement takes a turn, on the connection of
+// the heartbeats, since every instance asks; one statement claims deliveries. Locks decide what is claimed.
 
-import type { OpenAlert } from "../../alerts/rules/alert.js";
-import type { ObservationParams } from "../../alerts/rules/observation.js";
+import type { Culprit } from "../../alerts/rules/observation.js";
 import {
-  type AlertFilter,
-  type AlertRecord,
-  type AlertStore,
-  type AlertWrites,
+  Alerts,
+  type ClaimDeliveriesParams,
   type ClaimedDelivery,
-  type DeliveryEnd,
-  heldRow,
-  newAlertRow,
-  type ObservedRest,
-  type ObservedSchedules,
-  pausedTickOf,
-  toAlertRecord,
-  toCulprit,
-  toObservedRun,
-  toObservedSchedule,
-  toObservedSkip,
-  toObservedTick,
-  toOpenAlert,
-  toRunning,
-  toSightApart,
-  toSightEnd,
-  toSightJob,
-  toSightRate,
-  toSkew,
-} from "../alerts.js";
-import { numberOrNull } from "../rows.js";
-import type { PostgresAudit } from "./audit.js";
+  type TurnParams,
+} from "../alerts/alerts.js";
 import type { Row } from "./connection.js";
 import type { PostgresSession } from "./session.js";
-import * as sql from "./sql/alerts.js";
-import type { PostgresTransactions } from "./transactions.js";
 
-export class PostgresAlerts implements AlertStore {
-  readonly #asker: PostgresSession;
-  readonly #transactions: PostgresTransactions;
-  readonly #audit: PostgresAudit;
+/** A turn that lies far in the future was taken by a clock that has been put back since. */
+const TAKE_TURN = /* sql */ `
+with now as materialized (select {now} as at),
+seen as (
+  update {instance} set skew_ms = :skewMs::bigint where no = :holder::int and skew_ms is distinct from :skewMs::bigint
+),
+taken as (
+  insert into {alert_turn} as turn (id, taken_at, holder) select 1, now.at, :holder::int from now
+  on conflict (id) do update set taken_at = excluded.taken_at, holder = excluded.holder
+  where turn.taken_at <= excluded.taken_at - :everyMs::bigint or turn.taken_at > excluded.taken_at + :everyMs::bigint
+  returning id
+)
+select now.at as now, exists (select from taken) as is_mine from now`;
 
-  constructor(params: {
-    readonly asker: PostgresSession;
-    readonly transactions: PostgresTransactions;
-    readonly audit: PostgresAudit;
-  }) {
-    this.#asker = params.asker;
-    this.#transactions = params.transactions;
-    this.#audit = params.audit;
+/**
+ * Whoever opened an alert may know of other destinations than the caller: what is open and was not yet
+ * delivered to the caller's own is taken along. One that somebody is changing, who may be resolving it, is
+ * left to the next call.
+ */
+const CLAIM_DELIVERIES = /* sql */ `
+with now as materialized (select {now} as at),
+fresh as (
+  insert into {alert_delivery} (alert, event, destination, state, attempts, next_at, tried_at)
+  select a.id, 'opened', w.name, 'pending', 1, now.at + :leaseMs::bigint, now.at
+  from now, {alert} a, unnest(:destinations::text[]) w (name)
+  where a.resolved_at is null and a.told_at is not null and coalesce(a.muted_until, 0) <= now.at
+    and not exists (select from {alert_delivery} x where x.alert = a.id and x.event = 'opened' and x.destination = w.name)
+  for share of a skip locked
+  on conflict (alert, event, destination) do nothing
+  returning alert, event, destination, attempts
+),
+due as materialized (
+  select d.alert, d.event, d.destination from {alert_delivery} d, now
+  where d.state = 'pending' and d.next_at <= now.at and d.destination = any(:destinations::text[])
+  order by d.next_at, d.alert limit :limit::int for no key update of d skip locked
+),
+taken as (
+  update {alert_delivery} d set attempts = d.attempts + 1, next_at = now.at + :leaseMs::bigint, tried_at = now.at
+  from due x, now
+  where d.alert = x.alert and d.event = x.event and d.destination = x.destination
+  returning d.alert, d.event, d.destination, d.attempts
+)
+select * from fresh union all select * from taken`;
+
+/**
+ * By the server's own clock: these times are its own. What holds no snapshot and has written nothing
+ * keeps no row from being removed.
+ */
+const CULPRITS = /* sql */ `
+select 'transaction' as what, a.pid, a.application_name as name, coalesce(a.usename, '') as by, coalesce(a.state, '') as state,
+  (extract(epoch from clock_timestamp() - a.xact_start) * 1000)::bigint as age_ms, 0::bigint as dead, 0::bigint as live
+from pg_stat_activity a
+where a.datname = current_database() and a.pid <> pg_backend_pid() and a.backend_type = 'client backend'
+  and (a.backend_xmin is not null or a.backend_xid is not null)
+  and a.xact_start < clock_timestamp() - make_interval(secs => :transactionMs::bigint / 1000.0)
+union all
+select 'prepared', 0, p.gid, p.owner, '', (extract(epoch from clock_timestamp() - p.prepared) * 1000)::bigint, 0, 0
+from pg_prepared_xacts p
+where p.database = current_database() and p.prepared < clock_timestamp() - make_interval(secs => :transactionMs::bigint / 1000.0)
+union all
+select 'replication', 0, r.slot_name, '', '', 0, 0, 0 from pg_replication_slots r
+where not r.active and (r.xmin is not null or r.catalog_xmin is not null) and age(coalesce(r.xmin, r.catalog_xmin)) > 1000000
+union all
+select 'bloat', 0, t.relname, '', '', 0, t.n_dead_tup, t.n_live_tup from pg_stat_user_tables t
+where t.relid in ('{ready}'::regclass, '{lease}'::regclass, '{waiting}'::regclass)
+  and t.n_dead_tup > 100000 and t.n_dead_tup > 5 * t.n_live_tup
+order by age_ms desc limit 100`;
+
+export class PostgresAlerts extends Alerts {
+  readonly #session: PostgresSession;
+
+  constructor(session: PostgresSession) {
+    super(session);
+    this.#session = session;
   }
 
-  async takeAlertTurn(params: Parameters<AlertStore["takeAlertTurn"]>[0]) {
-    const { beat } = this.#asker;
-    const [row] = await this.#asker.attempt("takeAlertTurn", beat, sql.TAKE_TURN, params);
+  /** Not repeated: if the reply is lost, the turn is lost too, and the next one comes a minute later. */
+  async takeTurn(params: TurnParams) {
+    const { beat } = this.#session;
+    const [row] = await this.#session.attempt("alerts.takeTurn", beat, TAKE_TURN, params);
     return { now: Number(row?.now), isMine: row?.is_mine === true };
   }
 
-  async sightOfSchedules(): Promise<ObservedSchedules> {
-    const [looked, schedules, ticks] = await Promise.all([
-      this.#ask(sql.LOOKED),
-      this.#ask(sql.SCHEDULES),
-      this.#ask(sql.TROUBLED_TICKS),
-    ]);
-    const polledAt = looked[0]?.polled_at;
-    return {
-      now: Number(looked[0]?.now),
-      schedulerPolledAt: polledAt === null ? null : Number(polledAt),
-      recordedUntil: numberOrNull(looked[0]?.recorded_until),
-      schedules: schedules.map(toObservedSchedule),
-      ticks: ticks.map(toObservedTick),
-    };
+  /** Not repeated: if the reply is lost, the deliveries are due again when their lease is over. */
+  async claimDeliveries(params: ClaimDeliveriesParams): Promise<readonly ClaimedDelivery[]> {
+    const { work } = this.#session;
+    const verb = "alerts.claimDeliveries";
+    return this.claimed(await this.#session.attempt(verb, work, CLAIM_DELIVERIES, params));
   }
 
-  /** What no rule asks for is not read. */
-  async sightOfRest(params: ObservationParams): Promise<ObservedRest> {
-    const { silentMs, ranMs, isRunningCounted, runningOf, unattendedMs, ratesOf, ends } = params;
-    const when = (isAsked: boolean, text: string, values: object = params) =>
-      isAsked ? this.#ask(text, values) : Promise.resolve([]);
-    const [runs, running, jobs, skews, culprits, rates, ended, skips] = await Promise.all([
-      when(silentMs !== null || ranMs !== null, sql.HELD_RUNS),
-      when(isRunningCounted || runningOf.length > 0, sql.RUNNING, { schedules: runningOf }),
-      when(unattendedMs !== null, sql.UNATTENDED),
-      when(params.skewMs !== null, sql.SKEWED),
-      when(params.transactionMs !== null, sql.CULPRITS),
-      when(ratesOf.length > 0, sql.RATES, { ratesOf: JSON.stringify(ratesOf) }),
-      when(ends !== null, sql.ENDS, { depth: ends?.depth ?? 0, schedules: ends?.of ?? null }),
-      when(params.skips !== null, sql.SKIPS),
-    ]);
-    const failing = [...new Set(ended.map(({ name }) => String(name)))];
-    const paused = await when(failing.length > 0, sql.PAUSED_TICKS, { schedules: failing });
-    return {
-      runs: runs.map(toObservedRun),
-      running: toRunning(running),
-      jobs: jobs.map(toSightJob),
-      skews: skews.map(toSkew),
-      culprits: culprits.map(toCulprit),
-      scheduleRates: rates.map(toSightRate),
-      ends: ended.map(toSightEnd),
-      skips: skips.map(toObservedSkip),
-      pausedTicks: Object.fromEntries(paused.flatMap(pausedTickOf)),
-    };
+  protected async culprits(transactionMs: number): Promise<readonly Culprit[]> {
+    const verb = "alerts.observeRest";
+    return (await this.#session.repeat(verb, CULPRITS, { transactionMs })).map(toCulprit);
   }
+}
 
-  async sightOfApart(params: Parameters<AlertStore["sightOfApart"]>[0]) {
-    return (await this.#ask(sql.APART, params)).map(toSightApart);
-  }
-
-  async openAlerts(): Promise<readonly OpenAlert[]> {
-    return (await this.#ask(sql.OPEN_ALERTS)).map(toOpenAlert);
-  }
-
-  async writeAlerts({ opens, holds, resolves }: AlertWrites) {
-    const rows = opens.map(newAlertRow).map(({ subjectType, ...rest }) => ({
-      ...rest,
-      subject_type: subjectType,
-    }));
-    const fresh =
-      rows.length === 0 ? [] : await this.#ask(sql.OPEN_NEW, { opens: JSON.stringify(rows) });
-    const late =
-      holds.length === 0
-        ? []
-        : await this.#ask(sql.HOLD, { holds: JSON.stringify(holds.map(heldRow)) });
-    const over = resolves.length === 0 ? [] : await this.#resolve(resolves);
-    return { told: await this.#byIds([...fresh, ...late]), resolved: await this.#byIds(over) };
-  }
-
-  #resolve(resolves: AlertWrites["resolves"]): Promise<readonly Row[]> {
-    return this.#asker.patiently("alerts", () =>
-      this.#transactions.run(async (query) => {
-        const ask = (text: string, params: Row) => this.#asker.within(query, text, params);
-        const over = await ask(sql.RESOLVE, { resolves: JSON.stringify(resolves) });
-        const ids = over.filter((row) => row.is_told === true).map(({ id }) => String(id));
-        if (ids.length > 0) await ask(sql.TELL_RESOLVED, { ids });
-        return over;
-      }),
-    );
-  }
-
-  async claimDeliveries(params: Parameters<AlertStore["claimDeliveries"]>[0]) {
-    const { work } = this.#asker;
-    const rows = await this.#asker.attempt("alerts", work, sql.CLAIM_DELIVERIES, params);
-    const ids = [...new Set(rows.map(({ alert }) => String(alert)))];
-    const alerts = new Map((await this.#withIds(ids)).map((alert) => [alert.id, alert]));
-    return rows.flatMap((row): ClaimedDelivery[] => {
-      const alert = alerts.get(String(row.alert));
-      if (!alert) return [];
-      const [destination, attempt] = [String(row.destination), Number(row.attempts)];
-      return [{ alert, event: row.event as ClaimedDelivery["event"], destination, attempt }];
-    });
-  }
-
-  async endDelivery(end: DeliveryEnd): Promise<void> {
-    await this.#ask(sql.END_DELIVERY, end);
-  }
-
-  async alerts({ state, kind, subject, id, before, limit }: AlertFilter) {
-    const rows = await this.#ask(sql.LIST_ALERTS, {
-      ids: id === undefined ? null : [id],
-      isOpen: state === undefined ? null : state === "open",
-      kind: kind ?? null,
-      subject: subject?.name ?? null,
-      before: before ?? null,
-      limit,
-    });
-    return rows.map(toAlertRecord);
-  }
-
-  async markAlert({ audit, ...params }: Parameters<AlertStore["markAlert"]>[0]): Promise<boolean> {
-    const text = { mute: sql.MUTE, acknowledge: sql.ACKNOWLEDGE, resolve: sql.RESOLVE_BY_HAND };
-    const isDone = (row: Row | undefined) => row !== undefined;
-    const change = { what: "markAlert", template: text[params.mark], params, audit, isDone };
-    return isDone(await this.#audit.change(change));
-  }
-
-  async #byIds(rows: readonly Row[]): Promise<readonly AlertRecord[]> {
-    return this.#withIds(rows.map(({ id }) => String(id)));
-  }
-
-  async #withIds(ids: readonly string[]): Promise<readonly AlertRecord[]> {
-    if (ids.length === 0) return [];
-    const any = { isOpen: null, kind: null, subject: null, before: null, limit: ids.length };
-    return (await this.#ask(sql.LIST_ALERTS, { ids, ...any })).map(toAlertRecord);
-  }
-
-  #ask(text: string, params: object = {}): Promise<Row[]> {
-    return this.#asker.repeat("alerts", text, params);
+function toCulprit(row: Row): Culprit {
+  const [name, ageMs] = [String(row.name), Number(row.age_ms)];
+  switch (row.what) {
+    case "transaction": {
+      const [pid, user, state] = [Number(row.pid), String(row.by), String(row.state)];
+      return { what: "transaction", pid, application: name, user, state, ageMs };
+    }
+    case "prepared":
+      return { what: "prepared", name, ageMs };
+    case "replication":
+      return { what: "replication", name };
+    default:
+      return {
+        what: "bloat",
+        table: name,
+        deadRows: Number(row.dead),
+        liveRows: Number(row.live),
+      };
   }
 }

@@ -2,135 +2,123 @@
 // run that makes them. The lease is locked only then, so that its heartbeat does not wait for long.
 
 import type { RunId } from "../../runs/rules/run.js";
-import { countBatch, foreignRuns } from "../batch-count.js";
-import type * as batches from "../batches.js";
-import { toBatchRecord, toRunRecords } from "../record.js";
-import { statusOrder } from "../rows.js";
-import type * as store from "../store.js";
-import type { PostgresAudit } from "./audit.js";
-import type { Row } from "./connection.js";
+import { auditedWrite } from "../audit.js";
+import {
+  addCall,
+  type BatchAnswer,
+  Batches,
+  batchOfCall,
+  beginBatch,
+  fillBatch,
+  isCalled,
+  type NewBatch,
+  type NewCall,
+  type RetryChildren,
+} from "../batches.js";
+import type { Grant } from "../claims.js";
+import type { EnqueueResult, NewRun } from "../enqueue.js";
+import type { Steps } from "../session.js";
+import { type OpenWaits, readOpenWaits } from "../steps.js";
 import type { PostgresEnqueue } from "./enqueue.js";
 import type { Send } from "./enqueue-rules.js";
+import { RETRY_CHILDREN } from "./runs.js";
 import type { PostgresSession } from "./session.js";
 import * as sql from "./sql/batches.js";
-import { RETRY_CHILDREN } from "./sql/runs.js";
 import type { PostgresTransactions } from "./transactions.js";
+
+type Drive = <T>(steps: Steps<T>) => Promise<T>;
 
 /** Rolls back what was written under a fence that is no longer the current one. */
 class Stale extends Error {}
 
-export class PostgresBatches implements store.BatchStore {
-  readonly #asker: PostgresSession;
+export class PostgresBatches extends Batches {
+  readonly #session: PostgresSession;
   readonly #transactions: PostgresTransactions;
   readonly #enqueue: PostgresEnqueue;
   readonly #wake: () => void;
-  readonly #audit: PostgresAudit;
 
   constructor(params: {
-    readonly asker: PostgresSession;
+    readonly session: PostgresSession;
     readonly transactions: PostgresTransactions;
     readonly enqueue: PostgresEnqueue;
     readonly wake: () => void;
-    readonly audit: PostgresAudit;
   }) {
-    this.#asker = params.asker;
+    super(params.session);
+    this.#session = params.session;
     this.#transactions = params.transactions;
     this.#enqueue = params.enqueue;
     this.#wake = params.wake;
-    this.#audit = params.audit;
   }
 
   async enqueueChildren({
     parent,
     runs,
   }: {
-    readonly parent: store.Grant;
-    readonly runs: readonly store.NewRun[];
-  }): Promise<readonly store.EnqueueAnswer[] | "stale"> {
+    readonly parent: Grant;
+    readonly runs: readonly NewRun[];
+  }): Promise<readonly EnqueueResult[] | "stale"> {
     await this.#enqueue.rememberAll(runs);
-    return this.#underFence("enqueueChildren", parent, (ask) =>
+    return this.#underFence("batches.enqueueChildren", parent, (ask) =>
       this.#enqueue.storeChildren(ask, runs, { parent: parent.id, batch: null }),
     );
   }
 
-  async enqueueBatch(batch: store.NewBatch): Promise<batches.BatchAnswer | "stale"> {
+  async enqueue(batch: NewBatch): Promise<BatchAnswer | "stale"> {
     const runs = batch.children.map(({ run }) => run);
     await this.#enqueue.rememberAll(batch.after ? [...runs, batch.after] : runs);
-    return this.#underFence("enqueueBatch", batch.parent, async (ask) => {
-      const { name } = batch;
-      const parent = batch.parent.id;
-      const [added] = await ask(sql.ADD_BATCH, {
-        parent,
-        name,
-        ...this.#continuation(batch.after),
-      });
-      if (!added) {
-        const [made] = await ask(sql.MADE_BATCH, { parent, name });
-        return toAnswer(made as Row);
+    const numbers = batch.after && this.#enqueue.numbersOf(batch.after);
+    return this.#underFence("batches.enqueue", batch.parent, async (ask, drive) => {
+      const begun = await drive(beginBatch(batch, numbers));
+      if ("made" in begun) return begun.made;
+      const origin = { parent: batch.parent.id, batch: begun.id };
+      const stored = await this.#enqueue.storeChildren(ask, runs, origin);
+      const { answer, counts } = await drive(fillBatch(begun.id, batch, stored));
+      await ask(sql.COUNT_BATCH, { batch: begun.id, ...counts });
+      return answer;
+    });
+  }
+
+  async call(call: NewCall): Promise<OpenWaits | "stale"> {
+    const { parent, child } = call;
+    await this.#enqueue.rememberAll([child]);
+    return this.#underFence("batches.call", parent, async (ask, drive) => {
+      const batch = batchOfCall(call);
+      if (!(await drive(isCalled(call)))) {
+        const begun = await drive(beginBatch(batch, null));
+        if ("made" in begun) throw new Stale();
+        const origin = { parent: parent.id, batch: begun.id };
+        const stored = await this.#enqueue.storeChildren(ask, [child], origin);
+        const { counts } = await drive(fillBatch(begun.id, batch, stored));
+        await ask(sql.COUNT_BATCH, { batch: begun.id, ...counts });
+        await drive(addCall(call, begun.id));
       }
-      const id = Number(added.id);
-      const answers = await this.#enqueue.storeChildren(ask, runs, { parent, batch: id });
-      const foreign = foreignRuns(answers);
-      const ended = foreign.length === 0 ? [] : await ask(sql.OUTCOMES, { ids: foreign });
-      const endedAs = new Map(ended.map((row) => [String(row.id), Number(row.status)]));
-      const { scheduled, errors, ...counts } = countBatch(batch, answers, endedAs);
-      const refused = errors.length;
-      await ask(sql.FILL_BATCH, { batch: id, scheduled, refused, errors: JSON.stringify(errors) });
-      await ask(sql.COUNT_BATCH, { batch: id, ...counts });
-      return { scheduled, errors };
+      return drive(readOpenWaits(parent.id));
     });
   }
 
-  #continuation(after: store.NewRun | null): Row {
-    const { lane, policy } = after ? this.#enqueue.numbersOf(after) : { lane: null, policy: null };
-    return {
-      thenRun: after?.id ?? null,
-      thenLane: lane,
-      thenPolicy: policy,
-      thenVersion: after?.version ?? null,
-      thenPriority: after?.priority ?? null,
-    };
-  }
-
-  async batches(run: RunId): Promise<readonly batches.BatchRecord[]> {
-    return (await this.#asker.repeat("batches", sql.BATCHES, { run })).map(toBatchRecord);
-  }
-
-  async children(filter: batches.ChildFilter): Promise<readonly store.RunRecord[]> {
-    const { parent, batch = null, before = null, status, limit } = filter;
-    const rows = await this.#asker.repeat("children", sql.CHILDREN, {
-      parent,
-      batch,
-      before,
-      status: status === undefined ? null : statusOrder(status),
-      limit,
-    });
-    return toRunRecords(rows);
-  }
-
-  async retryChildren(params: batches.RetryChildren): Promise<readonly RunId[]> {
+  async retryChildren(params: RetryChildren): Promise<readonly RunId[]> {
     const { parent, batch = null, after = null, limit } = params;
     const values = { parent, batch, after, limit, isGated: false };
-    const row = await this.#audit.change({
-      what: "retryChildren",
-      template: RETRY_CHILDREN,
+    const row = await auditedWrite(this.#session, {
+      verb: "batches.retryChildren",
+      sql: RETRY_CHILDREN,
       params: values,
       audit: params.audit,
-      isDone: (found) => found?.revived != null,
+      hasChanged: (found) => found?.revived != null,
     });
     return (row?.revived ?? []) as RunId[];
   }
 
   async #underFence<T>(
     what: string,
-    { id, fence }: store.Grant,
-    work: (ask: Send) => Promise<T>,
+    { id, fence }: Grant,
+    work: (ask: Send, drive: Drive) => Promise<T>,
   ): Promise<T | "stale"> {
     try {
-      const value = await this.#asker.patiently(what, () =>
+      const value = await this.#session.patiently(what, () =>
         this.#transactions.run(async (query) => {
-          const ask: Send = (template, params) => this.#asker.within(query, template, params);
-          const answer = await work(ask);
+          const ask: Send = (template, params) => this.#session.within(query, template, params);
+          const answer = await work(ask, (steps) => this.#session.drive(query, steps));
           if ((await ask(sql.HELD, { parent: id, fence })).length === 0) throw new Stale();
           return answer;
         }),
@@ -142,9 +130,4 @@ export class PostgresBatches implements store.BatchStore {
       throw error;
     }
   }
-}
-
-function toAnswer(row: Row): batches.BatchAnswer {
-  const errors = JSON.parse(String(row.errors)) as batches.BatchError[];
-  return { scheduled: Number(row.scheduled), errors };
 }

@@ -5,51 +5,50 @@ import type { Clock } from "../../shared/ports.js";
 import {
   answered,
   type CheckFinding,
-  type CheckStore,
+  type Checks,
   type OwnCheck,
   type Question,
   questionsOf,
   scriptOf,
   unaskable,
   unfinished,
-} from "../checks.js";
+} from "../checks/checks.js";
+import { Repairs } from "../checks/repairs.js";
+import type { Step } from "../session.js";
+import { render } from "../sql/dialect.js";
+import { fillIn } from "../sql/template.js";
 import { LinkFailure, type PlainLink, type PostgresSource, plainLink } from "./connection.js";
-import type { InTurn } from "./mutex.js";
 import { PIN_TRANSACTION } from "./pinned.js";
-import { DATABASE_CLOCK, type PostgresSession } from "./session.js";
+import { DATABASE_CLOCK, type InTurn, type PostgresSession } from "./session.js";
 
 const BEGIN = "begin isolation level repeatable read read only";
 /** The server gives up by itself first: then the connection can be used for what is next. */
 const CLIENT_PATIENCE_MS = 5_000;
 const CANCELLED = "57014";
 
-export class PostgresChecks implements CheckStore {
-  readonly #asker: PostgresSession;
-  readonly #source: PostgresSource;
-  readonly #clock: Clock;
-  readonly #inTurn: InTurn;
+/** For what is rare and takes a connection of its own, one at a time. */
+type RareParts = {
+  readonly session: PostgresSession;
+  readonly source: PostgresSource;
+  readonly clock: Clock;
+  readonly inTurn: InTurn;
+};
 
-  constructor(params: {
-    readonly asker: PostgresSession;
-    readonly source: PostgresSource;
-    readonly clock: Clock;
-    readonly inTurn: InTurn;
-  }) {
-    this.#asker = params.asker;
-    this.#source = params.source;
-    this.#clock = params.clock;
-    this.#inTurn = params.inTurn;
+export class PostgresChecks implements Checks {
+  readonly #rare: RareParts;
+
+  constructor(rare: RareParts) {
+    this.#rare = rare;
   }
 
-  async check({
-    own,
-    timeLimitMs,
-  }: Parameters<CheckStore["check"]>[0]): Promise<readonly CheckFinding[]> {
-    return this.#inTurn(() => this.#asker.described("check", () => this.#check(own, timeLimitMs)));
+  async run({ own, timeLimitMs }: Parameters<Checks["run"]>[0]): Promise<readonly CheckFinding[]> {
+    return this.#rare.inTurn(() =>
+      this.#rare.session.described("checks.run", () => this.#check(own, timeLimitMs)),
+    );
   }
 
   async #check(own: readonly OwnCheck[], timeLimitMs: number): Promise<readonly CheckFinding[]> {
-    const link = await plainLink(this.#source, this.#clock);
+    const link = await plainLink(this.#rare.source, this.#rare.clock);
     try {
       await link.query({ text: BEGIN });
       return await this.#askAll(link, questionsOf("postgres", own), timeLimitMs);
@@ -63,10 +62,10 @@ export class PostgresChecks implements CheckStore {
     questions: readonly Question[],
     timeLimitMs: number,
   ): Promise<readonly CheckFinding[]> {
-    const startedMs = this.#clock.monotonicMs();
+    const startedMs = this.#rare.clock.monotonicMs();
     const findings: CheckFinding[] = [];
     for (const question of questions) {
-      const beganMs = this.#clock.monotonicMs();
+      const beganMs = this.#rare.clock.monotonicMs();
       const leftMs = Math.floor(timeLimitMs - (beganMs - startedMs));
       if (leftMs < 1) {
         findings.push(unfinished(question));
@@ -77,7 +76,7 @@ export class PostgresChecks implements CheckStore {
       });
       try {
         const rows = await this.#ask(link, question, leftMs);
-        findings.push(answered(question, rows, this.#clock.monotonicMs() - beganMs));
+        findings.push(answered(question, rows, this.#rare.clock.monotonicMs() - beganMs));
       } catch (error) {
         if (!(error instanceof LinkFailure) || !error.isCertain) throw error;
         findings.push(
@@ -95,16 +94,59 @@ export class PostgresChecks implements CheckStore {
     if (isOwn) return (await link.query({ text, timeoutMs })).rows;
     const send = async (filled: string, values: readonly unknown[]) =>
       (await link.query({ text: filled, values, timeoutMs })).rows;
-    return this.#asker.within(send, text, {});
+    return this.#rare.session.within(send, text, {});
   }
 
-  checkScript(own: readonly OwnCheck[]): string {
+  script(own: readonly OwnCheck[]): string {
     return scriptOf({
       engine: "postgres",
-      dialect: { ...this.#asker.dialect, now: DATABASE_CLOCK },
+      dialect: { ...this.#rare.session.dialect, now: DATABASE_CLOCK },
       own,
       begin: BEGIN,
       how: 'Run it: psql "$HOLDFAST_DATABASE_URL" -f check.sql',
     });
+  }
+}
+
+const TIMEOUT_MS = 600_000;
+const STILL =
+  "lock table {ready}, {waiting}, {lease}, {outcome}, {schedule}, {flow}, {batch} in share row exclusive mode";
+
+export class PostgresRepairs extends Repairs {
+  readonly #rare: RareParts;
+
+  constructor(rare: RareParts) {
+    super(rare.session);
+    this.#rare = rare;
+  }
+
+  protected whileStill(verb: string, steps: readonly Step[]): Promise<readonly number[]> {
+    return this.#rare.inTurn(() => this.#rare.session.described(verb, () => this.#still(steps)));
+  }
+
+  async #still(steps: readonly Step[]): Promise<readonly number[]> {
+    const link = await plainLink(this.#rare.source, this.#rare.clock);
+    try {
+      await link.query({ text: `begin; ${PIN_TRANSACTION}; set local lock_timeout = '20s'` });
+      await link.query({ text: fillIn(STILL, this.#rare.session.dialect) });
+      const changed: number[] = [];
+      for (const step of steps) changed.push(await this.#change(link, step));
+      await link.query({ text: "commit" });
+      return changed;
+    } finally {
+      await link.end();
+    }
+  }
+
+  /** How many rows it changed. */
+  async #change(link: PlainLink, { sql, params }: Step): Promise<number> {
+    let changed = 0;
+    const send = async (text: string, values: readonly unknown[]) => {
+      const { rows, rowCount } = await link.query({ text, values, timeoutMs: TIMEOUT_MS });
+      changed = rowCount;
+      return rows;
+    };
+    await this.#rare.session.within(send, render(sql, "postgres"), params);
+    return changed;
   }
 }

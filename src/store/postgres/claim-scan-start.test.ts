@@ -4,21 +4,21 @@ import { expect, test } from "vitest";
 import type { Clock } from "../../shared/ports.js";
 import { ClaimScanStart, FROM_THE_START } from "./claim-scan-start.js";
 
-const APPETITE = "false null noop";
+const SCOPE = "false null noop";
 
 function place() {
   let nowMs = 0;
   const clock = { monotonicMs: () => nowMs } as Clock;
   const bound = new ClaimScanStart(clock);
   const claim = (params: { limit: number; count: number; head: string; tookMs?: number }) => {
-    const low = bound.low(APPETITE);
-    bound.saw({ appetite: APPETITE, low, tookMs: 1, ...params });
+    const low = bound.low(SCOPE);
+    bound.saw({ scope: SCOPE, low, tookMs: 1, ...params });
     return low;
   };
   const pass = (ms: number) => {
     nowMs += ms;
   };
-  return { claim, pass, low: () => bound.low(APPETITE) };
+  return { claim, pass, low: () => bound.low(SCOPE) };
 }
 
 test("a small claim looks at everything, so an urgent run is never passed by", () => {

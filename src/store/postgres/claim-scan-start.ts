@@ -22,30 +22,30 @@ export class ClaimScanStart {
     this.#clock = clock;
   }
 
-  /** Where a claim of this appetite may begin. */
-  low(appetite: string): string {
-    const bound = this.#bounds.get(appetite);
+  /** Where a claim of this scope may begin. */
+  low(scope: string): string {
+    const bound = this.#bounds.get(scope);
     return bound && this.#clock.monotonicMs() < bound.untilMs ? bound.low : FROM_THE_START;
   }
 
   /** What a claim saw: `head` is the place of the oldest run there was. */
   saw(params: {
-    readonly appetite: string;
+    readonly scope: string;
     readonly low: string;
     readonly limit: number;
     readonly count: number;
     readonly head: string | null;
     readonly tookMs: number;
   }): void {
-    const { appetite, low, limit, count, head, tookMs } = params;
+    const { scope, low, limit, count, head, tookMs } = params;
     if (head === null || count < limit || limit < CLAIM_MIN) {
-      this.#bounds.delete(appetite);
+      this.#bounds.delete(scope);
       return;
     }
-    const earlier = this.#bounds.get(appetite);
+    const earlier = this.#bounds.get(scope);
     const isContinued = earlier && low !== FROM_THE_START;
     const restMs = Math.max(LOOK_BACK_EVERY_MS, tookMs * LOOK_BACK_SHARE);
     const untilMs = isContinued ? earlier.untilMs : this.#clock.monotonicMs() + restMs;
-    this.#bounds.set(appetite, { low: head, untilMs });
+    this.#bounds.set(scope, { low: head, untilMs });
   }
 }

@@ -3,6 +3,7 @@
 // behind it. What was not done is done by a later pass: rows without a day lie in the rest partition.
 
 import type { Clock } from "../../shared/ports.js";
+import { PARTITIONED } from "../schema/schema.js";
 import { type Dialect, fillIn, numbered } from "../sql/template.js";
 import {
   LinkFailure,
@@ -11,7 +12,6 @@ import {
   type TransactionLink,
   transactionLink,
 } from "./connection.js";
-import { PARTITIONED } from "./schema/schema.js";
 import * as sql from "./sql/days.js";
 
 export const DAY_MS = 86_400_000;

@@ -3,8 +3,16 @@
 // last: so two batches wait for one another at most, and what a key stands for cannot change between.
 
 import type { RunId } from "../../runs/rules/run.js";
-import { answersOf, firstOfEachKey, type KeyHolder, layersOf } from "../keys.js";
-import type * as store from "../store.js";
+import {
+  type EnqueueResult,
+  firstOfEachKey,
+  type KeyHolder,
+  lastsColumns,
+  layersOf,
+  type NewKey,
+  type NewRun,
+  resultsOf,
+} from "../enqueue.js";
 import { plainColumn } from "./array.js";
 import type { Row } from "./connection.js";
 import * as sql from "./sql/enqueue.js";
@@ -25,8 +33,8 @@ export type Storing = {
 /** A run that moves between two places is out of sight for a moment. */
 const PULLS_MAX = 20;
 
-export type RuledRuns = {
-  readonly runs: readonly store.NewRun[];
+type RuledRuns = {
+  readonly runs: readonly NewRun[];
   /** The same, as the statements take them. */
   readonly rows: readonly Row[];
   /** The transaction goes on after this: flows, which others wait for, are not touched in it. */
@@ -36,7 +44,7 @@ export type RuledRuns = {
 };
 
 /** Whether more than its place and its key has to be looked at when a run is stored. */
-export function hasRules({ flow, key }: store.NewRun): boolean {
+export function hasRules({ flow, key }: NewRun): boolean {
   return flow !== undefined || key?.onDuplicate !== undefined;
 }
 
@@ -50,7 +58,7 @@ type Texts = {
 export async function storeByRules(
   { runs, rows, isOpen, origin }: RuledRuns,
   { ask, channel, undo }: Storing,
-): Promise<readonly store.EnqueueAnswer[]> {
+): Promise<readonly EnqueueResult[]> {
   const rowOf = new Map(rows.map((row) => [String(row.id), row]));
   const put = isOpen ? sql.STORE_RUNS_LATER : sql.STORE_RUNS;
   const texts: Texts = {
@@ -59,17 +67,17 @@ export async function storeByRules(
     put: (fresh) =>
       ask(origin ? sql.STORE_CHILDREN_LATER : put, { runs: fresh, channel, ...origin }),
   };
-  const answers: store.EnqueueAnswer[] = [];
+  const answers: EnqueueResult[] = [];
   for (const layer of layersOf(runs)) answers.push(...(await storeLayer(layer, rowOf, texts)));
   if (answers.some((answer) => "conflict" in answer)) await undo?.();
   return answers;
 }
 
 async function storeLayer(
-  layer: readonly store.NewRun[],
+  layer: readonly NewRun[],
   rowOf: ReadonlyMap<string, Row>,
   { ask, change, put }: Texts,
-): Promise<readonly store.EnqueueAnswer[]> {
+): Promise<readonly EnqueueResult[]> {
   const keyed = [...firstOfEachKey(layer).values()];
   const holders = await takeKeys(keyed, rowOf, ask);
   const { changed, holders: settled } = await meetRivals(keyed, holders, ask);
@@ -77,12 +85,12 @@ async function storeLayer(
   const fresh = layer.filter(({ id, key }) => key === null || isStored.has(id));
   if (changed.length > 0) await change(JSON.stringify(changed));
   if (fresh.length > 0) await put(JSON.stringify(fresh.map(({ id }) => rowOf.get(id))));
-  return answersOf(layer, settled);
+  return resultsOf(layer, settled);
 }
 
 /** Whose the keys are; their rows are ours until the end of the transaction. */
 async function takeKeys(
-  keyed: readonly store.NewRun[],
+  keyed: readonly NewRun[],
   rowOf: ReadonlyMap<string, Row>,
   ask: Send,
 ): Promise<readonly KeyHolder[]> {
@@ -91,7 +99,7 @@ async function takeKeys(
   const keys = JSON.stringify(keyed.map((run, at) => ({ at, job: run.job, key: run.key?.key })));
   const found = await ask(sql.KEY_HOLDERS, { keys });
   return found.map(({ at, run, hash }) => ({
-    id: (keyed[Number(at)] as store.NewRun).id,
+    id: (keyed[Number(at)] as NewRun).id,
     run: String(run),
     inputHash: String(hash),
   }));
@@ -99,7 +107,7 @@ async function takeKeys(
 
 /** Runs that replace or postpone another meet it: it is changed, or it has begun and loses the key. */
 async function meetRivals(
-  keyed: readonly store.NewRun[],
+  keyed: readonly NewRun[],
   holders: readonly KeyHolder[],
   ask: Send,
 ): Promise<{ readonly changed: readonly Row[]; readonly holders: readonly KeyHolder[] }> {
@@ -116,8 +124,8 @@ async function meetRivals(
   const keys: Row[] = [];
   const settled = holders.map((holder) => {
     if (!isRival(holder)) return holder;
-    const by = runOf.get(holder.id) as store.NewRun;
-    const key = by.key as store.NewKey;
+    const by = runOf.get(holder.id) as NewRun;
+    const key = by.key as NewKey;
     const isPulled = pulled.has(holder.run);
     const isReplaced = key.onDuplicate === "replace";
     const run = isPulled ? holder.run : by.id;
@@ -133,14 +141,12 @@ async function meetRivals(
       });
     }
     if (!isPulled || isReplaced) {
-      const { lastsMs } = key;
       keys.push({
         id: run,
         job: by.job,
         key: key.key,
         inputHash: key.inputHash,
-        lastsMs: typeof lastsMs === "number" ? lastsMs : null,
-        isLive: lastsMs === "live",
+        ...lastsColumns(key),
         isNew: !isPulled,
       });
     }

@@ -1,19 +1,33 @@
 // Storing new runs on PostgreSQL: one statement for runs without keys, and what keys need beyond it.
 
 import { ON_LOST, type Policy } from "../../runs/rules/run.js";
-import { StoreUnavailableError } from "../../shared/errors.js";
+import { ConfigurationError, StoreUnavailableError } from "../../shared/errors.js";
 import { tagsToStore } from "../../shared/trace-context.js";
-import { answersOf, firstOfEachKey, type KeyHolder, lastsColumns } from "../keys.js";
-import { modeCode, policyDigest } from "../record.js";
-import type * as store from "../store.js";
-import type { TxQuery } from "../transaction.js";
+import {
+  type EnqueueParams,
+  type EnqueueResult,
+  type EnqueueVerbs,
+  firstOfEachKey,
+  type KeyHolder,
+  lastsColumns,
+  type NewRun,
+  resultsOf,
+  type WithinParams,
+} from "../enqueue.js";
+import { policyDigest } from "../jobs.js";
+import { modeCode } from "../rows.js";
 import { columnsOf, textArray } from "./array.js";
+import { CallersTransactions } from "./callers-transactions.js";
 import { LinkFailure, type Row } from "./connection.js";
 import { hasRules, type Origin, type Send, type Storing, storeByRules } from "./enqueue-rules.js";
 import type { PostgresSession } from "./session.js";
 import * as sql from "./sql/enqueue.js";
-import * as within from "./sql/within.js";
 import type { PostgresTransactions } from "./transactions.js";
+
+// A batch that is refused is undone alone: what the caller did before stays, and can be committed.
+const BEGIN_PART = "savepoint holdfast_enqueue";
+const UNDO_PART = "rollback to savepoint holdfast_enqueue";
+const END_PART = "release savepoint holdfast_enqueue";
 
 const UNIQUE_VIOLATION = "23505";
 const NOT_NULL_VIOLATION = "23502";
@@ -21,30 +35,32 @@ const NOT_NULL_VIOLATION = "23502";
 const CHUNK_MAX = 5_000;
 const CHUNK_CHARS_MAX = 8 * 1024 * 1024;
 
-export class PostgresEnqueue {
-  readonly #asker: PostgresSession;
+export class PostgresEnqueue implements EnqueueVerbs {
+  readonly #session: PostgresSession;
   readonly #transactions: PostgresTransactions;
   readonly #channel: string;
   readonly #wake: () => void;
+  readonly #callers: CallersTransactions;
   readonly #lanes = new Map<string, number>();
   /** By identity first, which is fast: a policy is usually made once with its job. */
   #policies = new WeakMap<Policy, number>();
   readonly #policiesByDigest = new Map<string, number>();
 
   constructor(params: {
-    readonly asker: PostgresSession;
+    readonly session: PostgresSession;
     readonly transactions: PostgresTransactions;
     /** What waiting workers listen to. */
     readonly channel: string;
     readonly wake: () => void;
   }) {
-    this.#asker = params.asker;
+    this.#session = params.session;
     this.#transactions = params.transactions;
     this.#channel = params.channel;
     this.#wake = params.wake;
+    this.#callers = new CallersTransactions(params.session);
   }
 
-  async enqueue(params: store.EnqueueParams): Promise<readonly store.EnqueueAnswer[]> {
+  async runs(params: EnqueueParams): Promise<readonly EnqueueResult[]> {
     try {
       return await this.#store(params);
     } catch (error) {
@@ -53,75 +69,87 @@ export class PostgresEnqueue {
     }
   }
 
-  async #store(params: store.EnqueueParams): Promise<readonly store.EnqueueAnswer[]> {
+  async #store(params: EnqueueParams): Promise<readonly EnqueueResult[]> {
     const { runs } = params;
     await this.rememberAll(runs);
     const rows = runs.map((run) => this.#enqueueRow(run));
     const isKeyless = runs.every((run) => run.key === null);
     if (runs.some(hasRules)) return this.#storeByRules(params, rows, isKeyless);
     if (isKeyless) {
-      await this.#storeOnce(rows, params.tellsOthers);
+      await this.#storeOnce(rows, params.wakesOthers);
       return runs.map(({ id }) => ({ id, deduplicated: false }));
     }
     const answers = await this.#storeKeyed(runs, rows, params.isAtomic);
-    if (params.tellsOthers) this.#wake();
+    if (params.wakesOthers) this.#wake();
     return answers;
   }
 
   /** In a caller's transaction: its commit tells the others, and nothing is repeated. */
-  async enqueueWithin(
-    query: TxQuery,
-    runs: readonly store.NewRun[],
-  ): Promise<readonly store.EnqueueAnswer[]> {
+  async within({ tx, runs }: WithinParams): Promise<readonly EnqueueResult[]> {
+    const query = await this.#callers.queryOf(tx);
     await this.rememberAll(runs);
     const rows = runs.map((run) => this.#enqueueRow(run));
     const [first] = runs;
     const mayBeUndone = runs.length > 1 && runs.some((run) => run.key !== null);
     if (first === undefined) return [];
-    if (mayBeUndone) await query(within.BEGIN_PART, []);
+    if (mayBeUndone) await query(BEGIN_PART, []);
     const storing: Storing = {
-      ask: this.#noticing((template, params) => this.#asker.withinForeign(query, template, params)),
+      ask: this.#noticing((template, params) =>
+        this.#session.withinForeign(query, template, params),
+      ),
       channel: this.#channel,
       undo: async () => {
-        if (mayBeUndone) await query(within.UNDO_PART, []);
+        if (mayBeUndone) await query(UNDO_PART, []);
       },
     };
     const answers = runs.some(hasRules)
       ? await storeByRules({ runs, rows, isOpen: true }, storing)
-      : answersOf(runs, await this.#storeAll(runs, rows, storing));
-    if (mayBeUndone) await query(within.END_PART, []);
+      : resultsOf(runs, await this.#storeAll(runs, rows, storing));
+    if (mayBeUndone) await query(END_PART, []);
     return answers;
+  }
+
+  withinSync(): never {
+    throw new ConfigurationError([
+      {
+        field: "enqueueSync()",
+        message: "is for SQLite; on PostgreSQL use `await job.enqueue(input, { tx })`",
+      },
+    ]);
   }
 
   /** Runs of which some are limited, or whose keys replace or postpone. */
   async #storeByRules(
-    params: store.EnqueueParams,
+    params: EnqueueParams,
     rows: readonly Row[],
     isKeyless: boolean,
-  ): Promise<readonly store.EnqueueAnswer[]> {
-    const { runs, isAtomic, tellsOthers } = params;
+  ): Promise<readonly EnqueueResult[]> {
+    const { runs, isAtomic, wakesOthers } = params;
     if (isKeyless) {
-      const channel = tellsOthers ? this.#channel : null;
-      await this.#asker.repeat("enqueue", sql.STORE_RUNS, { runs: JSON.stringify(rows), channel });
+      const channel = wakesOthers ? this.#channel : null;
+      await this.#session.repeat("enqueue", sql.STORE_RUNS, {
+        runs: JSON.stringify(rows),
+        channel,
+      });
       return runs.map(({ id }) => ({ id, deduplicated: false }));
     }
-    const answers = await this.#asker.patiently("enqueue", () =>
+    const answers = await this.#session.patiently("enqueue", () =>
       this.#transactions.run((query) =>
         storeByRules(
           { runs, rows, isOpen: false },
           {
-            ask: (template, values) => this.#asker.within(query, template, values),
+            ask: (template, values) => this.#session.within(query, template, values),
             channel: null,
             undo: isAtomic ? () => query("rollback") : null,
           },
         ),
       ),
     );
-    if (tellsOthers) this.#wake();
+    if (wakesOthers) this.#wake();
     return answers;
   }
 
-  #enqueueRow(run: store.NewRun): Row {
+  #enqueueRow(run: NewRun): Row {
     return {
       id: run.id,
       lane: this.#lanes.get(laneKey(run)),
@@ -143,14 +171,14 @@ export class PostgresEnqueue {
   }
 
   /** A duplicate id means that some of these were committed before and the answer was lost. */
-  async #storeOnce(rows: readonly Row[], tellsOthers: boolean): Promise<void> {
-    const runs = { ...runArrays(rows), channel: tellsOthers ? this.#channel : null };
-    await this.#asker.patiently("enqueue", async () => {
+  async #storeOnce(rows: readonly Row[], wakesOthers: boolean): Promise<void> {
+    const runs = { ...runArrays(rows), channel: wakesOthers ? this.#channel : null };
+    await this.#session.patiently("enqueue", async () => {
       try {
-        await this.#asker.once(this.#asker.work, sql.ENQUEUE, runs);
+        await this.#session.once(this.#session.work, sql.ENQUEUE, runs);
       } catch (error) {
         if (!(error instanceof LinkFailure && error.code === UNIQUE_VIOLATION)) throw error;
-        await this.#asker.once(this.#asker.work, sql.ENQUEUE_MISSING, runs);
+        await this.#session.once(this.#session.work, sql.ENQUEUE_MISSING, runs);
       }
     });
   }
@@ -160,37 +188,37 @@ export class PostgresEnqueue {
    * another input undoes the rest; so they are then written in a transaction of their own.
    */
   async #storeKeyed(
-    runs: readonly store.NewRun[],
+    runs: readonly NewRun[],
     rows: readonly Row[],
     isAtomic: boolean,
-  ): Promise<readonly store.EnqueueAnswer[]> {
+  ): Promise<readonly EnqueueResult[]> {
     const { keyless, keyed } = byKey(runs, rows);
-    const holders = await this.#asker.patiently("enqueue", () =>
+    const holders = await this.#session.patiently("enqueue", () =>
       isAtomic
         ? this.#transactions.run((query) =>
             this.#storeAll(runs, rows, {
-              ask: (template, params) => this.#asker.within(query, template, params),
+              ask: (template, params) => this.#session.within(query, template, params),
               channel: null,
               undo: () => query("rollback"),
             }),
           )
         : this.#takeKeys(keyed, (template, params) =>
-            this.#asker.once(this.#asker.work, template, params),
+            this.#session.once(this.#session.work, template, params),
           ),
     );
     if (!isAtomic && keyless.length > 0) await this.#storeOnce(keyless, false);
-    return answersOf(runs, holders);
+    return resultsOf(runs, holders);
   }
 
   /** All or none, in an open transaction; a key that is taken by another input undoes the rest. */
   async #storeAll(
-    runs: readonly store.NewRun[],
+    runs: readonly NewRun[],
     rows: readonly Row[],
     { ask, channel, undo }: Storing,
   ): Promise<readonly KeyHolder[]> {
     const { keyless, keyed } = byKey(runs, rows);
     const holders = await this.#takeKeys(keyed, ask);
-    const isRefused = answersOf(runs, holders).some((answer) => "conflict" in answer);
+    const isRefused = resultsOf(runs, holders).some((answer) => "conflict" in answer);
     if (isRefused) await undo?.();
     else if (keyless.length > 0 || channel !== null)
       await ask(sql.ENQUEUE_MISSING, { ...runArrays(keyless), channel });
@@ -232,9 +260,9 @@ export class PostgresEnqueue {
    */
   async storeChildren(
     ask: Send,
-    runs: readonly store.NewRun[],
+    runs: readonly NewRun[],
     origin: Origin,
-  ): Promise<readonly store.EnqueueAnswer[]> {
+  ): Promise<readonly EnqueueResult[]> {
     const asking = this.#noticing(ask);
     if (runs.some(hasRules)) return this.#storeChildrenByRules(asking, runs, origin);
     const first = firstOfEachKey(runs);
@@ -248,31 +276,30 @@ export class PostgresEnqueue {
       const rows = chunk.map((run) => this.#enqueueRow(run));
       holders.push(...(await this.#takeKeys(rows, asking, sql.ENQUEUE_KEYED_CHILDREN, origin)));
     }
-    return answersOf(runs, holders);
+    return resultsOf(runs, holders);
   }
 
   async #storeChildrenByRules(
     ask: Send,
-    runs: readonly store.NewRun[],
+    runs: readonly NewRun[],
     origin: Origin,
-  ): Promise<readonly store.EnqueueAnswer[]> {
+  ): Promise<readonly EnqueueResult[]> {
     const places = runs
       .map((run, at) => ({ run, at }))
       .sort((a, b) => inKeyOrder(a.run, b.run) || a.at - b.at);
-    const inOrder: store.EnqueueAnswer[] = [];
+    const inOrder: EnqueueResult[] = [];
     for (const chunk of chunksOf(places.map(({ run }) => run))) {
       const rows = chunk.map((run) => this.#enqueueRow(run));
       const storing = { ask, channel: null, undo: null };
       inOrder.push(...(await storeByRules({ runs: chunk, rows, isOpen: true, origin }, storing)));
     }
-    const answers: store.EnqueueAnswer[] = [];
-    for (const [place, { at }] of places.entries())
-      answers[at] = inOrder[place] as store.EnqueueAnswer;
+    const answers: EnqueueResult[] = [];
+    for (const [place, { at }] of places.entries()) answers[at] = inOrder[place] as EnqueueResult;
     return answers;
   }
 
   /** Of a run that was remembered. */
-  numbersOf(run: store.NewRun): { readonly lane: number; readonly policy: number } {
+  numbersOf(run: NewRun): { readonly lane: number; readonly policy: number } {
     const { lane, policy } = this.#enqueueRow(run);
     return { lane: Number(lane), policy: Number(policy) };
   }
@@ -308,7 +335,7 @@ export class PostgresEnqueue {
   }
 
   async lane(queue: string, job: string): Promise<number> {
-    const [row] = await this.#asker.repeat("enqueue", sql.ENSURE_LANE, { queue, job });
+    const [row] = await this.#session.repeat("enqueue", sql.ENSURE_LANE, { queue, job });
     const id = numberIn(row);
     this.#lanes.set(laneKey({ queue, job }), id);
     return id;
@@ -319,7 +346,7 @@ export class PostgresEnqueue {
     const digest = policyDigest(policy);
     let id = this.#policiesByDigest.get(digest);
     if (id === undefined) {
-      const [row] = await this.#asker.repeat("enqueue", sql.ENSURE_POLICY, {
+      const [row] = await this.#session.repeat("enqueue", sql.ENSURE_POLICY, {
         digest,
         leaseMs,
         timeoutMs,
@@ -342,7 +369,7 @@ function numberIn(row: Row | undefined): number {
 }
 
 /** A key that two of them ask for is asked for once. */
-function byKey(runs: readonly store.NewRun[], rows: readonly Row[]) {
+function byKey(runs: readonly NewRun[], rows: readonly Row[]) {
   const first = new Set([...firstOfEachKey(runs).values()].map(({ id }) => id));
   return {
     keyless: rows.filter((row) => row.key === undefined),
@@ -354,8 +381,8 @@ function laneKey({ queue, job }: { readonly queue: string; readonly job: string 
   return `${queue}\n${job}`;
 }
 
-function* chunksOf(runs: readonly store.NewRun[]): Generator<readonly store.NewRun[]> {
-  let chunk: store.NewRun[] = [];
+function* chunksOf(runs: readonly NewRun[]): Generator<readonly NewRun[]> {
+  let chunk: NewRun[] = [];
   let chars = 0;
   for (const run of runs) {
     if (chunk.length === CHUNK_MAX || chars > CHUNK_CHARS_MAX) {
@@ -370,7 +397,7 @@ function* chunksOf(runs: readonly store.NewRun[]): Generator<readonly store.NewR
 }
 
 /** As the database sorts them: by job, then key, byte by byte. */
-function inKeyOrder(a: store.NewRun, b: store.NewRun): number {
+function inKeyOrder(a: NewRun, b: NewRun): number {
   const bytes = (text: string) => Buffer.from(text, "utf8");
   return (
     Buffer.compare(bytes(a.job), bytes(b.job)) ||

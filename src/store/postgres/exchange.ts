@@ -4,13 +4,23 @@
 import { MODES, type Mode, type RunId } from "../../runs/rules/run.js";
 import { type Clock, delay } from "../../shared/ports.js";
 import { splitTags } from "../../shared/trace-context.js";
-import { countOf, isSameEnd, toEnding, toPolicy } from "../record.js";
-import type { HeldRun } from "../remote.js";
-import type * as store from "../store.js";
-import type { Claim, ClaimedRun } from "../store.js";
+import {
+  type Claim,
+  type ClaimedRun,
+  type ClaimVerbs,
+  countOf,
+  type ExchangeParams,
+  type ExchangeResult,
+  type Grant,
+  type HeldRun,
+  isSameEnd,
+  type Settlement,
+  toEnding,
+} from "../claims.js";
+import { toPolicy } from "../jobs.js";
 import { ClaimScanStart, FROM_THE_START } from "./claim-scan-start.js";
 import type { PostgresLink, Row } from "./connection.js";
-import type { PostgresPoll } from "./poll.js";
+import type { PostgresWork } from "./poll.js";
 import type { PostgresSession } from "./session.js";
 import { settlementColumns, wholeLeaseColumns } from "./settlements.js";
 import * as sql from "./sql/exchange.js";
@@ -22,24 +32,22 @@ const NEWCOMERS_MAX = 1_000;
 const NOTHING = { claims: [], limitedInMs: null };
 
 /** `isHeld`: under its name something was held already, and that is the answer. */
-type Exchanged = store.ExchangeAnswer & { readonly isHeld?: boolean };
+type Exchanged = ExchangeResult & { readonly isHeld?: boolean };
 
-export class PostgresExchange
-  implements Pick<store.Store, "exchange" | "claimsByToken" | "heldRun">
-{
-  readonly #asker: PostgresSession;
+export class PostgresClaims implements ClaimVerbs {
+  readonly #session: PostgresSession;
   readonly #clock: Clock;
-  readonly #poll: Pick<PostgresPoll, "lineUp">;
+  readonly #work: Pick<PostgresWork, "lineUp">;
   readonly #bound: ClaimScanStart;
 
   constructor(params: {
-    readonly asker: PostgresSession;
+    readonly session: PostgresSession;
     readonly clock: Clock;
-    readonly poll: Pick<PostgresPoll, "lineUp">;
+    readonly work: Pick<PostgresWork, "lineUp">;
   }) {
-    this.#asker = params.asker;
+    this.#session = params.session;
     this.#clock = params.clock;
-    this.#poll = params.poll;
+    this.#work = params.work;
     this.#bound = new ClaimScanStart(params.clock);
   }
 
@@ -47,7 +55,7 @@ export class PostgresExchange
    * What limits let through is claimed by a statement of its own: it has to see what the settlements
    * before it gave back. All carry the same token, so a lost answer is read back as a whole.
    */
-  async exchange(params: store.ExchangeParams): Promise<store.ExchangeAnswer> {
+  async exchange(params: ExchangeParams): Promise<ExchangeResult> {
     const { limited, ...plain } = params;
     if (limited === undefined || params.limit === 0) return this.#exchange(plain);
     const isFirst = limited === "first";
@@ -73,30 +81,34 @@ export class PostgresExchange
   }
 
   /** A flow that somebody else is changing at this moment is asked for again. */
-  async #claimLimited(params: store.ExchangeParams): Promise<{
-    readonly claims: readonly store.Claim[];
+  async #claimLimited(params: ExchangeParams): Promise<{
+    readonly claims: readonly Claim[];
     readonly limitedInMs: number | null;
   }> {
     const { holder, token, jobs, queues, wantsSuspect, apart = [] } = params;
-    const text = apart.length === 0 ? sql.EXCHANGE.claimLimited : sql.EXCHANGE_APART.claimLimited;
-    const claims: store.Claim[] = [];
+    const claims: Claim[] = [];
     let left = wantsSuspect ? Math.min(params.limit, 1) : params.limit;
     for (let tries = 1; ; tries += 1) {
-      const [row] = await this.#asker.attempt("exchange", this.#asker.work, text, {
-        apart,
-        holder,
-        token,
-        jobs,
-        queues,
-        limit: left,
-        suspect: wantsSuspect,
-      });
+      const [row] = await this.#session.attempt(
+        "claims.exchange",
+        this.#session.work,
+        sql.EXCHANGE.claimLimited,
+        {
+          apart,
+          holder,
+          token,
+          jobs,
+          queues,
+          limit: left,
+          suspect: wantsSuspect,
+        },
+      );
       const taken = claimsOf(row);
       claims.push(...taken);
       left -= countOf(taken);
       const mayFindMore =
         Number(row?.contended) > 0 ||
-        (row?.newcomers === true && (await this.#poll.lineUp(NEWCOMERS_MAX)) > 0);
+        (row?.newcomers === true && (await this.#work.lineUp(NEWCOMERS_MAX)) > 0);
       if (left === 0 || !mayFindMore || tries === CONTENDED_TRIES_MAX) {
         const limitedInMs = row?.limitedInMs == null ? null : Number(row.limitedInMs);
         return { claims, limitedInMs };
@@ -105,17 +117,16 @@ export class PostgresExchange
     }
   }
 
-  async #exchange(params: store.ExchangeParams): Promise<Exchanged> {
+  async #exchange(params: ExchangeParams): Promise<Exchanged> {
     const link = this.#linkFor(params.settlements);
     const { holder, token, jobs, queues, wantsSuspect, apart = [] } = params;
     const limit = wantsSuspect ? Math.min(params.limit, 1) : params.limit;
-    const appetite = `${wantsSuspect} ${queues} ${jobs}`;
-    const low = this.#bound.low(appetite);
+    const scope = `${wantsSuspect} ${queues} ${jobs}`;
+    const low = this.#bound.low(scope);
     const sentMs = this.#clock.monotonicMs();
     const whole = params.isWholeLease === true ? wholeLeaseColumns(params.settlements) : null;
-    const texts = apart.length === 0 ? sql.EXCHANGE : sql.EXCHANGE_APART;
-    const text = whole ? texts.finishWholeAndClaim : texts[exchangeName(params)];
-    const [row] = await this.#asker.attempt("exchange", link, text, {
+    const text = whole ? sql.EXCHANGE.finishWholeAndClaim : formOf(params);
+    const [row] = await this.#session.attempt("claims.exchange", link, text, {
       ...(whole ?? settlementColumns(onceEach(params.settlements))),
       holder,
       token,
@@ -123,9 +134,10 @@ export class PostgresExchange
       queues,
       limit,
       low,
-      shard: holder * 2 + (link === this.#asker.beat ? 1 : 0),
+      shard: holder * 2 + (link === this.#session.beat ? 1 : 0),
       suspect: wantsSuspect,
-      chance: params.chance,
+      chance: params.random,
+      isNamed: params.isNamed === true,
       apart,
     });
     const unapplied = ((row?.unapplied ?? []) as [string, number][]).map(([id, fence]) => ({
@@ -137,11 +149,11 @@ export class PostgresExchange
         ? await this.#settleApart(params)
         : await this.#staleAmong(unapplied, params.settlements);
     const isHeld = row?.isHeld === true;
-    const claims = isHeld ? await this.claimsByToken(params) : claimsOf(row);
+    const claims = isHeld ? await this.byToken(params) : claimsOf(row);
     const count = countOf(claims);
     const head = row?.head === null || row?.head === undefined ? null : String(row.head);
     const tookMs = this.#clock.monotonicMs() - sentMs;
-    if (limit > 0) this.#bound.saw({ appetite, low, limit, count, head, tookMs });
+    if (limit > 0) this.#bound.saw({ scope, low, limit, count, head, tookMs });
     const hasContinued = Number(row?.continued ?? 0) > 0;
     if (isHeld || count === limit || low === FROM_THE_START)
       return { claims, stale, hasContinued, isHeld };
@@ -154,26 +166,27 @@ export class PostgresExchange
    * Ends of runs that belong to something may wait for its row, which a caller's open transaction may have
    * locked: no heartbeat may wait behind them.
    */
-  #linkFor(settlements: readonly store.Settlement[]): PostgresLink {
-    const { work, beat } = this.#asker;
+  #linkFor(settlements: readonly Settlement[]): PostgresLink {
+    const { work, beat } = this.#session;
     const mayWait = settlements.some(
-      ({ schedule, batch, isLimited }) => schedule !== null || batch !== null || isLimited,
+      ({ schedule, batch, isLimited, mayWait }) =>
+        schedule !== null || batch !== null || isLimited || mayWait,
     );
     return !mayWait && beat.inFlight < work.inFlight ? beat : work;
   }
 
   /** The lease was no longer whole, or no longer there: what is left of it is settled run by run. */
-  async #settleApart(params: store.ExchangeParams): Promise<readonly store.Grant[]> {
+  async #settleApart(params: ExchangeParams): Promise<readonly Grant[]> {
     return (await this.#exchange({ ...params, isWholeLease: false, limit: 0 })).stale;
   }
 
   /** What was applied before, its answer lost, is not stale; only history can tell. */
   async #staleAmong(
-    unapplied: readonly store.Grant[],
-    settlements: readonly store.Settlement[],
-  ): Promise<readonly store.Grant[]> {
+    unapplied: readonly Grant[],
+    settlements: readonly Settlement[],
+  ): Promise<readonly Grant[]> {
     if (unapplied.length === 0) return [];
-    const rows = await this.#asker.repeat("exchange", sql.ENDINGS, {
+    const rows = await this.#session.repeat("claims.exchange", sql.ENDINGS, {
       grants: JSON.stringify(unapplied),
     });
     const endings = new Map(rows.map((row) => [`${row.id} ${row.fence}`, row]));
@@ -185,16 +198,16 @@ export class PostgresExchange
     });
   }
 
-  async claimsByToken(params: {
+  async byToken(params: {
     readonly holder: number;
     readonly token: string;
-  }): Promise<readonly store.Claim[]> {
-    const [row] = await this.#asker.repeat("claimsByToken", sql.CLAIMS_BY_TOKEN, params);
+  }): Promise<readonly Claim[]> {
+    const [row] = await this.#session.repeat("claims.byToken", sql.CLAIMS_BY_TOKEN, params);
     return claimsOf(row);
   }
 
-  async heldRun(grant: store.Grant): Promise<HeldRun<store.Claim> | null> {
-    const [row] = await this.#asker.repeat("heldRun", sql.HELD, grant);
+  async held(grant: Grant): Promise<HeldRun | null> {
+    const [row] = await this.#session.repeat("claims.held", sql.HELD, grant);
     const [claim] = claimsOf(row);
     if (!row || !claim) return null;
     return {
@@ -209,20 +222,20 @@ export class PostgresExchange
 }
 
 /** The same run settled twice in one exchange would be written twice. */
-function onceEach(settlements: readonly store.Settlement[]): readonly store.Settlement[] {
+function onceEach(settlements: readonly Settlement[]): readonly Settlement[] {
   if (new Set(settlements.map(({ id }) => id)).size === settlements.length) return settlements;
   const seen = new Set(settlements.map(({ id, fence }) => `${id} ${fence}`));
   return settlements.filter(({ id, fence }) => seen.delete(`${id} ${fence}`));
 }
 
-function exchangeName({ settlements, isNamed }: store.ExchangeParams): keyof typeof sql.EXCHANGE {
-  if (settlements.length === 0) return isNamed ? "claimNamed" : "claim";
-  const hasChildren = settlements.some(({ batch }) => batch !== null);
-  if (settlements.some((each) => each.isLimited))
-    return hasChildren ? "settleLimitedChildrenAndClaim" : "settleLimitedAndClaim";
-  if (hasChildren) return "settleChildrenAndClaim";
-  if (settlements.some(({ schedule }) => schedule !== null)) return "settleScheduledAndClaim";
-  return settlements.every(({ to }) => to !== "pending") ? "finishAndClaim" : "settleAndClaim";
+/** The form with no more parts than these settlements need; sql/exchange.ts says what each of them saves. */
+function formOf({ settlements }: ExchangeParams): string {
+  if (settlements.length === 0) return sql.EXCHANGE.claim;
+  if (settlements.some(({ isLimited, mayWait }) => isLimited || mayWait))
+    return sql.EXCHANGE.settleLimitedAndClaim;
+  const isPlainEnd = ({ to, schedule, batch }: Settlement) =>
+    to !== "pending" && schedule === null && batch === null;
+  return settlements.every(isPlainEnd) ? sql.EXCHANGE.finishAndClaim : sql.EXCHANGE.settleAndClaim;
 }
 
 // Reads claims: PostgreSQL returns the leases, and their runs as columns. Values that few runs have come in separate

@@ -1,49 +1,195 @@
 // Named locks on PostgreSQL: a statement for each verb. What is repeated after a lost answer changes
 // nothing more: an acquire is recognised by its token, a release by its fence.
 
-import type {
-  LockAnswer,
-  LockFilter,
-  LockGrant,
-  LockHistoryFilter,
-  LockHistoryRecord,
-  LockRecord,
-  LockRequest,
-  LockRevocation,
-  LockStats,
-  LockTidied,
+import {
+  type LockAnswer,
+  type LockGrant,
+  type LockRequest,
+  type LockRevocation,
+  type LockTidied,
+  WAITER_VOID_MS,
 } from "../../locks/rules/lock.js";
 import { type Clock, delay } from "../../shared/ports.js";
-import { type LockStore, toHeldGrant, toLockHistory, toLockRecord, toLockStats } from "../locks.js";
-import type { PostgresAudit } from "./audit.js";
+import { auditedWrite } from "../audit.js";
+import { LockRows, toHeldGrant } from "../locks.js";
 import type { Row } from "./connection.js";
 import type { PostgresSession } from "./session.js";
-import * as sql from "./sql/locks.js";
+
+/** The one sequence that all fences of locks come from. */
+export const LOCK_FENCE = "lock_fence";
+
+const NOW = "with now as materialized (select {now} as at)";
+const IS_LIVE = `w.seen_at > now.at - ${WAITER_VOID_MS}`;
+
+// `known` is what the snapshot shows, for the answer; `free` is the row as it is now, locked, so that
+// the fence is drawn after the lock is ours: fences of one name grow in the order of their grants. Its
+// time is read with it: a release that commits in between must not end after this grant begins.
+// The server makes every part of a plan ready for every execution, and an acquire is little else: so
+// each part reads the clock itself, and the answer is one join.
+const acquiring = (goesBefore: string) => /* sql */ `
+with known as materialized (
+  select l.fence, l.holder, l.until, l.until - {now} as left_ms, l.token = :token::uuid as is_own
+  from {lock} l where l.name = :name::text and l.state = 0 and l.until > {now}
+),
+queue as materialized (
+  select exists (
+    select from {lock_waiter} w
+    where w.name = :name::text and w.token <> :token::uuid and w.seen_at > {now} - ${WAITER_VOID_MS} ${goesBefore}
+  ) as is_behind
+),
+free as materialized (
+  select l.fence, l.holder, l.acquired_at, l.until, l.state, {now} as at from {lock} l
+  where l.name = :name::text and (l.state <> 0 or l.until <= {now}) and not (select is_behind from queue)
+  for update of l skip locked
+),
+regranted as (
+  update {lock} l set fence = nextval('{lock_fence}'), token = :token::uuid, holder = :holder::text,
+    acquired_at = f.at, renewed_at = f.at, until = f.at + :leaseMs::bigint, state = 0, ended_at = null
+  from free f where l.name = :name::text
+  returning l.fence, case when f.state = 0 then f.holder end as taken_from
+),
+first_granted as (
+  insert into {lock} (name, fence, token, holder, acquired_at, renewed_at, until, state)
+  select :name::text, nextval('{lock_fence}'), :token::uuid, :holder::text, now.at, now.at,
+    now.at + :leaseMs::bigint, 0
+  from (select {now} as at offset 0) now
+  where not (select is_behind from queue) and not exists (select from {lock} l where l.name = :name::text)
+  on conflict (name) do nothing
+  returning fence
+),
+expired as (
+  insert into {lock_history} (fence, name, holder, state, acquired_at, until, ended_at)
+  select f.fence, :name::text, f.holder, 2, f.acquired_at, f.until, f.until
+  from free f where f.state = 0
+)`;
+
+const ANSWER = /* sql */ `
+select coalesce(g.fence, n.fence, case when k.is_own then k.fence end) as fence,
+  case when k.is_own then k.left_ms end as own_ms, g.taken_from, k.holder, k.until, q.is_behind
+from queue q left join known k on true left join regranted g on true left join first_granted n on true`;
+
+/** Any live waiter goes before a call that does not wait. */
+const ACQUIRE_LOCK = `${acquiring("")} ${ANSWER}`;
+
+/** A statement of its own, for what it has more than the other. */
+const ACQUIRE_LOCK_OR_WAIT = /* sql */ `${acquiring(`
+      and (w.priority > :priority::smallint or (w.priority = :priority::smallint and w.no < coalesce(
+        (select m.no from {lock_waiter} m where m.token = :token::uuid), 9223372036854775807)))`)},
+granted as materialized (select fence from regranted union all select fence from first_granted),
+served as (
+  delete from {lock_waiter} where token = :token::uuid and exists (select from granted)
+),
+queued as (
+  insert into {lock_waiter} (token, name, holder, priority, seen_at)
+  select :token::uuid, :name::text, :holder::text, :priority::smallint, {now}
+  where not exists (select from granted) and not exists (select from known where is_own)
+  on conflict (token) do update set seen_at = excluded.seen_at
+) ${ANSWER}`;
+
+/** For the function of that name. */
+export const ACQUIRED_FENCE = `${acquiring("")} select fence from regranted union all select fence from first_granted`;
+
+// What is no longer the current grant may have been released before, its answer lost: history knows.
+export const RELEASE_LOCK = /* sql */ `
+with gone as (
+  update {lock} l set state = 1, ended_at = {now}
+  where l.name = :name::text and l.fence = :fence::bigint and l.state = 0
+  returning l.fence, l.name, l.holder, l.acquired_at, l.until, l.ended_at
+),
+kept as (
+  insert into {lock_history} (fence, name, holder, state, acquired_at, until, ended_at)
+  select fence, name, holder, 1, acquired_at, until, ended_at from gone
+  returning fence
+)
+select case when exists (select from kept) then true else exists (
+  select from {lock_history} h where h.fence = :fence::bigint and h.name = :name::text and h.state = 1) end as released`;
+
+export const EXTEND_LOCK = /* sql */ `${NOW}
+update {lock} l set until = now.at + :leaseMs::bigint, renewed_at = now.at from now
+where l.name = :name::text and l.fence = :fence::bigint and l.state = 0
+returning l.fence`;
+
+const REVOKE_LOCK = /* sql */ `${NOW},
+gone as (
+  update {lock} l set state = 3, ended_at = {now} from now
+  where l.name = :name::text and l.state = 0 and l.until > now.at
+  returning l.fence, l.name, l.holder, l.acquired_at, l.until, l.ended_at
+),
+kept as (
+  insert into {lock_history} (fence, name, holder, state, acquired_at, until, ended_at, note)
+  select fence, name, holder, 3, acquired_at, until, ended_at, :note::text from gone
+)
+select fence, holder from gone`;
+
+const EXPIRE_LOCKS = /* sql */ `${NOW},
+due as materialized (
+  select l.ctid as tid from {lock} l cross join now
+  where l.state = 0 and l.until <= now.at order by l.until limit :limit for update of l skip locked
+),
+gone as (
+  update {lock} l set state = 2, ended_at = l.until where l.ctid = any(array(select tid from due))
+  returning l.fence, l.name, l.holder, l.acquired_at, l.until
+),
+kept as (
+  insert into {lock_history} (fence, name, holder, state, acquired_at, until, ended_at)
+  select fence, name, holder, 2, acquired_at, until, until from gone
+)
+select fence, name, holder from gone`;
+
+/** A name rests for a day at least: no statement takes so long between drawing a fence and its commit. */
+const IDLE_MS = 86_400_000;
+
+const PRUNE_LOCKS = /* sql */ `${NOW},
+old as (
+  delete from {lock_history} where fence = any(array(
+    select h.fence from {lock_history} h cross join now
+    where h.ended_at < now.at - :keepMs::bigint order by h.ended_at limit :limit))
+  returning fence
+),
+idle as (
+  delete from {lock} where name = any(array(
+    select l.name from {lock} l cross join now
+    where l.state <> 0 and l.ended_at < now.at - ${IDLE_MS} order by l.ended_at limit :limit
+    for update of l skip locked))
+  and state <> 0
+  returning name
+),
+void as (
+  delete from {lock_waiter} where token = any(array(
+    select w.token from {lock_waiter} w cross join now where not ${IS_LIVE} limit :limit for update of w skip locked))
+  returning token
+)
+select (select count(*) from old) + (select count(*) from idle) + (select count(*) from void) as removed,
+  (select count(*) from {lock} where state = 0) as held`;
+
+/** For transactions of the caller's own, whose end releases it. A number is the key itself. */
+export const TRY_ADVISORY_LOCK = {
+  number: "select pg_try_advisory_xact_lock($1::bigint) as acquired",
+  name: "select pg_try_advisory_xact_lock(hashtextextended($1::text, 0)) as acquired",
+} as const;
+export const ADVISORY_LOCK = {
+  number: "select pg_advisory_xact_lock($1::bigint)",
+  name: "select pg_advisory_xact_lock(hashtextextended($1::text, 0))",
+} as const;
 
 /** Somebody takes the lock at this very moment; a look or two later it shows who. */
 const LOOKS_MAX = 5;
 
-export class PostgresLocks implements LockStore {
-  readonly #asker: PostgresSession;
+export class PostgresLocks extends LockRows {
+  readonly #session: PostgresSession;
   readonly #clock: Clock;
 
-  readonly #audit: PostgresAudit;
-
-  constructor(params: {
-    readonly asker: PostgresSession;
-    readonly clock: Clock;
-    readonly audit: PostgresAudit;
-  }) {
-    this.#asker = params.asker;
+  constructor(params: { readonly session: PostgresSession; readonly clock: Clock }) {
+    super(params.session);
+    this.#session = params.session;
     this.#clock = params.clock;
-    this.#audit = params.audit;
   }
 
-  async acquireLock({ name, token, holder, leaseMs, waiting }: LockRequest): Promise<LockAnswer> {
+  async acquire({ name, token, holder, leaseMs, waiting }: LockRequest): Promise<LockAnswer> {
     const params = { name, token, holder, leaseMs, priority: waiting?.priority };
-    const text = waiting ? sql.ACQUIRE_LOCK_OR_WAIT : sql.ACQUIRE_LOCK;
+    const text = waiting ? ACQUIRE_LOCK_OR_WAIT : ACQUIRE_LOCK;
     for (let looks = 1; ; looks += 1) {
-      const [row = {}] = await this.#asker.repeat("acquireLock", text, params);
+      const [row = {}] = await this.#session.repeat("locks.acquire", text, params);
       if (row.fence !== null) return grantOf(row, leaseMs);
       const isAnswer = row.holder !== null || row.is_behind === true || looks === LOOKS_MAX;
       if (isAnswer) return refusalOf(row);
@@ -51,58 +197,31 @@ export class PostgresLocks implements LockStore {
     }
   }
 
-  async leaveLockQueue({ token }: { readonly token: string }): Promise<void> {
-    await this.#asker.repeat("leaveLockQueue", sql.LEAVE_LOCK_QUEUE, { token });
-  }
-
-  async extendLock({
+  async extend({
     timeoutMs,
     ...params
   }: LockGrant & { readonly leaseMs: number; readonly timeoutMs?: number }): Promise<boolean> {
-    const { beat } = this.#asker;
-    const rows = await this.#asker.attempt("extendLock", beat, sql.EXTEND_LOCK, params, timeoutMs);
+    const { beat } = this.#session;
+    const rows = await this.#session.attempt("locks.extend", beat, EXTEND_LOCK, params, timeoutMs);
     return rows.length > 0;
   }
 
-  async releaseLock({ name, fence }: LockGrant): Promise<boolean> {
-    const [row] = await this.#asker.repeat("releaseLock", sql.RELEASE_LOCK, { name, fence });
+  async release({ name, fence }: LockGrant): Promise<boolean> {
+    const [row] = await this.#session.repeat("locks.release", RELEASE_LOCK, { name, fence });
     return row?.released === true;
   }
 
-  async revokeLock({ audit, ...params }: LockRevocation) {
-    const row = await this.#audit.change({
-      what: "revokeLock",
-      template: sql.REVOKE_LOCK,
-      params,
-      audit,
-      isDone: (found) => found !== undefined,
+  async revoke({ audit, ...params }: LockRevocation) {
+    const row = await auditedWrite(this.#session, {
+      ...{ verb: "locks.revoke", sql: REVOKE_LOCK },
+      ...{ params, audit },
     });
     return row ? toHeldGrant({ ...row, name: params.name }) : null;
   }
 
-  async locks({ name, limit, after }: LockFilter): Promise<readonly LockRecord[]> {
-    const params = { name: name ?? null, after: after ?? null, limit };
-    return (await this.#asker.repeat("locks", sql.LIST_LOCKS, params)).map(toLockRecord);
-  }
-
-  async lockHistory(filter: LockHistoryFilter): Promise<readonly LockHistoryRecord[]> {
-    const { name, limit, before } = filter;
-    const text = name === undefined ? sql.LOCK_HISTORY : sql.LOCK_HISTORY_OF;
-    const params = { name: name ?? null, before: before ?? null, limit };
-    return (await this.#asker.repeat("lockHistory", text, params)).map(toLockHistory);
-  }
-
-  async lockStats(): Promise<LockStats> {
-    const [row = {}] = await this.#asker.repeat("lockStats", sql.LOCK_STATS, {});
-    return toLockStats(row);
-  }
-
-  async tidyLocks(params: {
-    readonly keepMs: number;
-    readonly limit: number;
-  }): Promise<LockTidied> {
-    const rows = await this.#asker.repeat("tidyLocks", sql.EXPIRE_LOCKS, params);
-    const [row] = await this.#asker.repeat("tidyLocks", sql.PRUNE_LOCKS, params);
+  async tidy(params: { readonly keepMs: number; readonly limit: number }): Promise<LockTidied> {
+    const rows = await this.#session.repeat("locks.tidy", EXPIRE_LOCKS, params);
+    const [row] = await this.#session.repeat("locks.tidy", PRUNE_LOCKS, params);
     const expired = rows.map(toHeldGrant);
     return { expired, removed: Number(row?.removed), held: Number(row?.held) };
   }

@@ -2,12 +2,11 @@
 // native types; private views serve them and the checks.
 
 import type { Clock } from "../../shared/ports.js";
+import { CREATE_SCHEMA, SCHEMA_VERSION } from "../schema/schema.js";
+import { createPrivateViews, createViews, type ViewForms } from "../schema/views.js";
 import { type Dialect, fillIn } from "../sql/template.js";
-import { createViews, type ViewForms } from "../sql/views.js";
 import { inTransaction, type PostgresSource } from "./connection.js";
 import { firstDays } from "./days.js";
-import { CREATE_BATCHES } from "./schema/runs.js";
-import { CREATE_SCHEMA, SCHEMA_VERSION } from "./schema/schema.js";
 import { DATABASE_CLOCK, type PostgresSession } from "./session.js";
 import { createFunctions } from "./sql/functions.js";
 
@@ -27,26 +26,10 @@ const FORMS: ViewForms = {
   member: (text, name) => `(${json(text)} ->> '${name}')`,
 };
 
-export const CREATE_PRIVATE_VIEWS = /* sql */ `
--- Where runs are that have not ended.
-create or replace view {live_run} as
-select id as run, 'ready' as place, null::bigint as fence, lane, policy, attempt, extra from {ready}
-union all
-select id, 'waiting', null, lane, policy, attempt, extra from {waiting}
-union all
-select m.run, 'lease', k.fence, k.lane, k.policy, k.attempt, k.extra from {lease} k, unnest(k.ids) m (run);
-
--- The runs that schedules take for live.
-create or replace view {schedule_live} as
-select s.id as schedule, m.run from {schedule} s, unnest(s.live) m (run);
-
-create or replace view {held_lock} as
-select name, fence, holder, acquired_at, renewed_at, until from {lock} where state = 0;
-`;
-
+export const CREATE_PRIVATE_VIEWS = createPrivateViews("postgres", FORMS);
 export const CREATE_VIEWS = createViews(FORMS);
 
-export type SchemaVersion = { readonly version: number; readonly minCompatible: number };
+type SchemaVersion = { readonly version: number; readonly minCompatible: number };
 
 export async function schemaVersion({
   work,
@@ -74,13 +57,13 @@ function onItsOwnClock(dialect: Dialect): Dialect {
 
 /** Makes the tables, or brings those of an older version up to this one. */
 export async function createSchema(params: {
-  readonly asker: PostgresSession;
+  readonly session: PostgresSession;
   readonly source: PostgresSource;
   readonly clock: Clock;
   readonly schema: string;
 }): Promise<void> {
-  const { asker, source, clock, schema } = params;
-  const { dialect } = asker;
+  const { session, source, clock, schema } = params;
+  const { dialect } = session;
   await inTransaction({ source, clock }, async (query) => {
     await query("set local lock_timeout = '20s'");
     await query("select pg_advisory_xact_lock(hashtext($1))", [`holdfast:${schema}`]);
@@ -94,8 +77,8 @@ export async function createSchema(params: {
       return;
     }
     await query(`create schema if not exists "${schema}"`);
-    const days = firstDays({ now: await asker.databaseNow(), dialect });
-    await query([fillIn(CREATE_SCHEMA + CREATE_BATCHES, dialect), ...days].join(";\n"));
+    const days = firstDays({ now: await session.databaseNow(), dialect });
+    await query([fillIn(CREATE_SCHEMA.postgres, dialect), ...days].join(";\n"));
     const inSql = onItsOwnClock(dialect);
     await query(fillIn(CREATE_PRIVATE_VIEWS + CREATE_VIEWS, inSql));
     await query(fillIn(createFunctions(channelOf(schema)), inSql));

@@ -7,9 +7,29 @@
 import { textArray } from "./array.js";
 
 /** The server's own names first; temporary ones, which anybody may make, last. */
-export const OWN_PATH = "pg_catalog, pg_temp";
+const OWN_PATH = "pg_catalog, pg_temp";
 export const PIN_SESSION = `set search_path = ${OWN_PATH}`;
 export const PIN_TRANSACTION = `set local search_path = ${OWN_PATH}`;
+
+/** A statement of ours by the search path of ours; each row comes as JSON. */
+export const IN_OWN_PATH = /* sql */ `select a.answer from {in_own_path}($1) a (answer)`;
+
+/**
+ * Runs with the rights of its caller, who could send the statement just as well: so everybody may call it. Answers every
+ * row as JSON, since nobody knows its columns before.
+ */
+export const CREATE_IN_OWN_PATH = /* sql */ `
+create function {in_own_path}(statement text) returns setof text language plpgsql volatile
+set search_path = pg_catalog, pg_temp as $holdfast$
+declare
+  v_row record;
+begin
+  for v_row in execute statement loop
+    return next row_to_json(v_row)::text;
+  end loop;
+end
+$holdfast$;
+`;
 
 /** One message, which is one transaction: the path is as before when it is over. */
 export function pinnedStatement(text: string, values: readonly unknown[] = []): string {

@@ -1,50 +1,90 @@
-// What is past its time on PostgreSQL: history goes by whole days, the rest row by row, and a job may keep its
-// runs for less. Days that will be needed are made ahead.
+// Removes rows past their retention on PostgreSQL: history goes by whole days, the rest row by row. Days that will be
+// needed are made ahead.
 
 import type { Clock } from "../../shared/ports.js";
-import {
-  firstIdAt,
-  judgeVisited,
-  type PrunedJob,
-  type PruneJobParams,
-  type PruneParams,
-  type RetentionStore,
-} from "../retention.js";
-import { ONE_TOO_MANY, PRUNE_OLD_LOGS, VISIT } from "../sql/retention.js";
-import type { PostgresAccess } from "./access.js";
-import type { PostgresAudit } from "./audit.js";
+import { pruneAlerts } from "../alerts/alerts.js";
+import { pruneAudit } from "../audit.js";
+import { pruneExpiredKeys } from "../keys.js";
+import { prunePauses } from "../pause.js";
+import { type PruneParams, Retention, removeEnded } from "../retention.js";
+import { rows, type Steps } from "../session.js";
+import { pruneSessions } from "../sessions.js";
 import type { PostgresSource } from "./connection.js";
 import { dropDays, dropDaysOfLogs, makeDays, thinLedger } from "./days.js";
-import type { InTurn } from "./mutex.js";
-import type { PostgresSession } from "./session.js";
-import { PRUNE_ALERTS } from "./sql/alerts.js";
+import type { InTurn, PostgresSession } from "./session.js";
 import { PRUNE_BATCHES } from "./sql/batches.js";
-import { PRUNE_FLOWS } from "./sql/flow.js";
-import { PRUNE_PAUSES } from "./sql/pause.js";
-import { PRUNE, REMOVE_RUNS } from "./sql/retention.js";
-import { PRUNE_SCHEDULES } from "./sql/schedules.js";
+import { PRUNE_FLOWS } from "./sql/limits.js";
 
-export class PostgresRetention implements RetentionStore {
-  readonly #asker: PostgresSession;
-  readonly #audit: PostgresAudit;
-  readonly #access: PostgresAccess;
+/**
+ * What is removed row by row: expired keys, silent instances, statistics. What was
+ * chosen is judged once more as it is removed: a key may have been taken anew, an instance may have come back.
+ */
+const PRUNE = /* sql */ `
+with now as materialized (select {now} as at),
+expired as (
+  delete from {key} where ctid = any(array(
+    select k.ctid from {key} k, now where k.expires_at <= now.at limit :limit))
+    and expires_at <= (select at from now) returning 1
+),
+instances as (
+  delete from {instance} where no = any(array(
+    select i.no from {instance} i, now
+    where i.seen_at < now.at - :keepMs::bigint - 86400000
+      and not exists (select from {lease} k where k.holder = i.no) limit :limit))
+    and seen_at < (select at from now) - :keepMs::bigint - 86400000 returning 1
+),
+rollups as (
+  delete from {rollup} where ctid = any(array(
+    select r.ctid from {rollup} r, now where r.hour_at < now.at - greatest(:keepMs::bigint, 2678400000) limit :limit)) returning 1
+)
+select (select count(*) from expired) + (select count(*) from instances)
+  + (select count(*) from rollups) as pruned`;
+
+/** What is left of old days. */
+const OLD_RUNS = /* sql */ `
+select o.id, n.at - :keepMs::bigint as until from {outcome_rest} o cross join (select {now} as at) n
+where o.finished_at < n.at - :keepMs::bigint order by o.finished_at limit :limit`;
+
+const PRUNE_SCHEDULES = /* sql */ `
+with now as materialized (select {now} as at),
+ticks as (
+  delete from {tick_rest} where ctid = any(array(
+    select t.ctid from {tick_rest} t, now where t.last_at < now.at - greatest(:keepTicksMs::bigint, :keepMs::bigint) limit :limit)) returning 1
+),
+old as materialized (
+  select b.id from {backfill} b, now where b.ended_at < now.at - :keepMs::bigint limit :limit
+),
+runs as (delete from {backfill_run} where backfill = any(array(select id from old))),
+backfills as (delete from {backfill} where id = any(array(select id from old)) returning 1),
+deliveries as (
+  delete from {delivery} where ctid = any(array(
+    select d.ctid from {delivery} d where not exists (select from {run} r where r.id = d.run) limit :limit)) returning 1
+)
+select (select count(*) from ticks) + (select count(*) from backfills) + (select count(*) from deliveries) as pruned`;
+
+/** Lines that are older than lines are kept, of runs that are still there. */
+const PRUNE_OLD_LOGS = /* sql */ `
+with old as (
+  delete from {log_rest} where ctid = any(array(
+    select g.ctid from {log_rest} g where g.at < {now} - :keepLogsMs::bigint limit :limit)) returning 1)
+select count(*)::int as pruned from old`;
+
+export class PostgresRetention extends Retention {
+  readonly #session: PostgresSession;
   readonly #source: PostgresSource;
   readonly #clock: Clock;
   readonly #schema: string;
   readonly #inTurn: InTurn;
 
   constructor(params: {
-    readonly asker: PostgresSession;
-    readonly audit: PostgresAudit;
-    readonly access: PostgresAccess;
+    readonly session: PostgresSession;
     readonly source: PostgresSource;
     readonly clock: Clock;
     readonly schema: string;
     readonly inTurn: InTurn;
   }) {
-    this.#asker = params.asker;
-    this.#audit = params.audit;
-    this.#access = params.access;
+    super(params.session);
+    this.#session = params.session;
     this.#source = params.source;
     this.#clock = params.clock;
     this.#schema = params.schema;
@@ -59,7 +99,7 @@ export class PostgresRetention implements RetentionStore {
   /** History goes by whole days, so `limit` bounds only what is removed row by row. */
   async prune(params: PruneParams): Promise<number> {
     const { keepMs, keepTicksMs, keepLogsMs = keepMs, limit } = params;
-    const dropped = await this.#asker.patiently("prune", () =>
+    const dropped = await this.#session.patiently("retention.prune", () =>
       this.#inTurn(async () => {
         const days = await this.#days();
         await makeDays(days);
@@ -70,42 +110,29 @@ export class PostgresRetention implements RetentionStore {
         );
       }),
     );
-    const [row] = await this.#asker.repeat("prune", PRUNE, { keepMs, limit });
-    const [more] = await this.#asker.repeat("prune", PRUNE_SCHEDULES, params);
-    const [batches] = await this.#asker.repeat("prune", PRUNE_BATCHES, { keepMs, limit });
-    const [idle] = await this.#asker.repeat("prune", PRUNE_FLOWS, { limit });
-    const [lines] = await this.#asker.repeat("prune", PRUNE_OLD_LOGS.postgres, {
+    const [old] = await this.#session.repeat("retention.prune", PRUNE, { keepMs, limit });
+    const [more] = await this.#session.repeat("retention.prune", PRUNE_SCHEDULES, params);
+    const [batches] = await this.#session.repeat("retention.prune", PRUNE_BATCHES, {
+      keepMs,
+      limit,
+    });
+    const [idle] = await this.#session.repeat("retention.prune", PRUNE_FLOWS, { limit });
+    const [lines] = await this.#session.repeat("retention.prune", PRUNE_OLD_LOGS, {
       keepLogsMs,
       limit,
     });
-    const [alerts] = await this.#asker.repeat("prune", PRUNE_ALERTS, { keepMs, limit });
-    const audits = await this.#audit.prune({ keepMs, limit });
-    const sessions = await this.#access.prune();
-    const pauses = await this.#asker.repeat("prune", PRUNE_PAUSES, { keepMs });
-    const removed = [row, more, batches, idle, lines, alerts];
+    const prune = (work: () => Steps<number>) =>
+      this.#session.transaction("retention.prune", { lost: "repeat" }, work);
+    const runs = await prune(() => pruneRuns({ keepMs, limit }));
+    const alerts = await prune(() => pruneAlerts({ keepMs, limit }));
+    const audits = await prune(() => pruneAudit({ keepMs, limit }));
+    const keys = await prune(pruneExpiredKeys);
+    const sessions = await prune(pruneSessions);
+    const pauses = await prune(() => prunePauses(keepMs));
+    const removed = [old, more, batches, idle, lines];
     const pruned = removed.map((each) => Number(each?.pruned ?? 0));
-    return pruned.reduce((sum, count) => sum + count, dropped + pauses.length + audits + sessions);
-  }
-
-  async pruneJob(params: PruneJobParams): Promise<PrunedJob> {
-    const { job, keepMs, keepCount, after, limit } = params;
-    const edge =
-      keepCount === null
-        ? null
-        : ((await this.#asker.repeat("prune", ONE_TOO_MANY.postgres, { job, count: keepCount }))[0]
-            ?.id ?? null);
-    const until = keepMs === null ? null : (await this.#asker.databaseNow()) - keepMs;
-    const before = until === null ? null : firstIdAt(until);
-    const given = { job, after, before, edge, until, limit };
-    const visited = (await this.#asker.repeat("prune", VISIT.postgres, given)).map((row) => ({
-      id: String(row.id),
-      isOld: row.is_mine === true && row.is_old === true,
-      isYoung: row.is_mine === true && row.is_old !== true,
-    }));
-    const { ids, answer } = judgeVisited(visited, { after, limit });
-    if (ids.length === 0) return answer(0);
-    const [row] = await this.#asker.repeat("prune", REMOVE_RUNS, { ids, until, edge });
-    return answer(Number(row?.removed));
+    pruned.push(runs, alerts, audits, keys, sessions, pauses);
+    return pruned.reduce((sum, count) => sum + count, dropped);
   }
 
   async #days() {
@@ -113,10 +140,16 @@ export class PostgresRetention implements RetentionStore {
       source: this.#source,
       clock: this.#clock,
       schema: this.#schema,
-      dialect: this.#asker.dialect,
-      now: await this.#asker.databaseNow(),
+      dialect: this.#session.dialect,
+      now: await this.#session.databaseNow(),
       query: async (text: string, values: readonly unknown[] = []) =>
-        (await this.#asker.beat.query({ text, values })).rows,
+        (await this.#session.beat.query({ text, values })).rows,
     };
   }
+}
+
+function* pruneRuns(params: { readonly keepMs: number; readonly limit: number }): Steps<number> {
+  const old = yield* rows(OLD_RUNS, params);
+  const ids = old.map(({ id }) => String(id));
+  return yield* removeEnded("postgres", { ids, until: Number(old[0]?.until ?? 0) });
 }

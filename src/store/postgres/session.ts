@@ -3,8 +3,10 @@
 
 import { OutcomeUnknownError, StoreUnavailableError } from "../../shared/errors.js";
 import { type Clock, delay } from "../../shared/ports.js";
+import type { TxQuery } from "../commits.js";
+import type { Lost, Statement as OneStatement, Steps, StoreSession, Write } from "../session.js";
+import { render } from "../sql/dialect.js";
 import { type Dialect, fillIn, numbered, type Statement } from "../sql/template.js";
-import type { TxQuery } from "../transaction.js";
 import {
   isWorthRepeating,
   LinkFailure,
@@ -12,8 +14,8 @@ import {
   type PostgresSource,
   type Row,
 } from "./connection.js";
-import { inlined } from "./pinned.js";
-import { IN_OWN_PATH } from "./sql/within.js";
+import { IN_OWN_PATH, inlined } from "./pinned.js";
+import type { PostgresTransactions } from "./transactions.js";
 
 export const DATABASE_CLOCK = "(extract(epoch from clock_timestamp()) * 1000)::bigint";
 /** How long a verb that may be repeated is repeated before its caller hears of it. */
@@ -22,12 +24,14 @@ const PATIENCE_MS = 30_000;
 /** Ours, which takes a name to keep a plan by, or a caller's, which does not. */
 type AnyQuery = (text: string, values: readonly unknown[], name: string) => Promise<readonly Row[]>;
 
-export class PostgresSession {
+export class PostgresSession implements StoreSession {
+  readonly engine = "postgres";
   /** Enqueues, exchanges, the reaper, and whatever else may have to wait for a row that somebody has locked. */
   readonly work: PostgresLink;
   /** Renewals and polls, and exchanges that wait for nobody; listens. */
   readonly beat: PostgresLink;
   readonly dialect: Dialect;
+  readonly #transactions: PostgresTransactions;
   readonly #clock: Clock;
   readonly #now: (() => number) | undefined;
   readonly #statements = new Map<string, Statement & { readonly name: string }>();
@@ -40,8 +44,10 @@ export class PostgresSession {
     readonly channel: string;
     readonly onNotice: (from: number) => void;
     readonly now: (() => number) | undefined;
+    readonly transactions: PostgresTransactions;
   }) {
     const { source, schema, clock, channel, onNotice, now } = params;
+    this.#transactions = params.transactions;
     this.#clock = clock;
     this.#now = now;
     this.dialect = {
@@ -61,6 +67,40 @@ export class PostgresSession {
     if (this.#now) return this.#now();
     const { rows } = await this.beat.query({ text: `select ${DATABASE_CLOCK} as now` });
     return Number(rows[0]?.now);
+  }
+
+  read({ verb, sql, params = {} }: OneStatement): Promise<readonly Row[]> {
+    return this.repeat(verb, render(sql, "postgres"), params);
+  }
+
+  async reads<T>(verb: string, work: () => Steps<T>): Promise<T> {
+    const steps = work();
+    let next = steps.next();
+    while (!next.done) next = steps.next(await this.read({ verb, ...next.value }));
+    return next.value;
+  }
+
+  write({ verb, sql, params = {}, ...how }: Write): Promise<readonly Row[]> {
+    const template = render(sql, "postgres");
+    const link = this[how.connection ?? "work"];
+    const once = () => this.once(link, template, params);
+    return how.lost === "repeat" ? this.patiently(verb, once) : this.described(verb, once);
+  }
+
+  transaction<T>(verb: string, { lost }: Lost, work: () => Steps<T>): Promise<T> {
+    const once = () => this.#transactions.run((query) => this.drive(query, work()));
+    return lost === "repeat" ? this.patiently(verb, once) : this.described(verb, once);
+  }
+
+  /** Statements that are written once, inside of a transaction that is open already. */
+  async drive<T>(query: AnyQuery, steps: Steps<T>): Promise<T> {
+    // Never resumed after an error: PostgreSQL has aborted the transaction by then.
+    let next = steps.next();
+    while (!next.done) {
+      const { sql, params } = next.value;
+      next = steps.next(await this.within(query, render(sql, "postgres"), params));
+    }
+    return next.value;
   }
 
   /** The same statement inside of a transaction, ours or a caller's. */
@@ -169,4 +209,15 @@ function digest(text: string): string {
     hash = BigInt.asUintN(64, (hash ^ BigInt(text.charCodeAt(at))) * 0x100000001b3n);
   }
   return hash.toString(36);
+}
+
+export type InTurn = <T>(work: () => Promise<T>) => Promise<T>;
+
+export function newSemaphore(): InTurn {
+  let last: Promise<unknown> = Promise.resolve();
+  return (work) => {
+    const mine = last.then(work, work);
+    last = mine.catch(() => undefined);
+    return mine;
+  };
 }

@@ -1,7 +1,7 @@
 // What a batch of settlements has in common is said once, and what differs is said of each.
 
 import { expect, test } from "vitest";
-import type { Settlement } from "../store.js";
+import type { Settlement } from "../claims.js";
 import { settlementColumns } from "./settlements.js";
 
 const COMPLETED: Settlement = {

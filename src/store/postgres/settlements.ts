@@ -2,9 +2,8 @@
 // Most of a batch have all but their ids in common, and every array costs both sides as much as the ids do.
 
 import { ATTEMPT_ENDS } from "../../runs/rules/run.js";
-import { modeCode, wholeDelayMs } from "../record.js";
-import { statusCode } from "../rows.js";
-import type { Settlement } from "../store.js";
+import { type Settlement, wholeDelayMs } from "../claims.js";
+import { modeCode, statusCode } from "../rows.js";
 import { column, plainColumn, textArray } from "./array.js";
 import type { Row } from "./connection.js";
 
@@ -76,8 +75,9 @@ export function wholeLeaseColumns(settlements: readonly Settlement[]): Row | nul
 
 /** Nothing but its own row and the counts of its hour changes with its end. */
 function isPlainlyCompleted(settlement: Settlement, { mode }: Settlement): boolean {
-  const { to, schedule, batch, isLimited } = settlement;
-  const isPlain = to === "completed" && schedule === null && batch === null && !isLimited;
+  const { to, schedule, batch, isLimited, mayWait } = settlement;
+  const belongs = schedule !== null || batch !== null || isLimited || mayWait;
+  const isPlain = to === "completed" && !belongs;
   return isPlain && settlement.mode === mode;
 }
 

@@ -1,42 +1,41 @@
 // The store on PostgreSQL: every verb is one statement on one of two connections. `work` carries
 // enqueues, exchanges and whatever may wait for a row that somebody has locked, `beat` renewals and polls,
-// and listens (docs/decisions/0002-two-connections.md). Here is what it is made of; who keeps which verb is in
-// store-of-parts.ts, and how in the file of each part.
+// and listens (docs/decisions/0002-two-connections.md). This file makes the object of each noun and owns the connections.
 
 import { MigrationError } from "../../shared/errors.js";
 import type { Clock } from "../../shared/ports.js";
+import { Audit } from "../audit.js";
+import { Instances } from "../instances.js";
+import { AccessKeys } from "../keys.js";
+import { Pauses } from "../pause.js";
+import { Queues } from "../queues.js";
+import { Calendars } from "../schedules/calendars.js";
+import { SCHEMA_VERSION } from "../schema/schema.js";
+import { Sessions } from "../sessions.js";
+import { Statistics } from "../statistics.js";
 import type * as store from "../store.js";
-import { StoreOfParts } from "../store-of-parts.js";
-import { PostgresAccess } from "./access.js";
 import { PostgresAlerts } from "./alerts.js";
-import { PostgresAudit } from "./audit.js";
 import { PostgresBatches } from "./batches.js";
-import { PostgresChecks } from "./checks.js";
+import { PostgresChecks, PostgresRepairs } from "./checks.js";
+import { PostgresCommits } from "./commits.js";
 import { checkPool, type PostgresSource, unavailable } from "./connection.js";
 import { PostgresEnqueue } from "./enqueue.js";
-import { PostgresExchange } from "./exchange.js";
-import { PostgresFigures } from "./figures.js";
-import { PostgresInstances } from "./instances.js";
+import { PostgresClaims } from "./exchange.js";
 import { PostgresItems } from "./items.js";
+import { PostgresJobs } from "./jobs.js";
 import { PostgresLeases } from "./leases.js";
 import { PostgresLocks } from "./locks.js";
-import { PostgresLogs } from "./logs.js";
 import { channelOf, createSchema, schemaVersion } from "./migrate.js";
-import { newSemaphore } from "./mutex.js";
-import { PostgresOperators } from "./operators.js";
-import { PostgresPause } from "./pause.js";
-import { PostgresPoll } from "./poll.js";
-import { PostgresProgress } from "./progress.js";
-import { PostgresRepairs } from "./repairs.js";
+import { PostgresWork } from "./poll.js";
+import { PostgresLogs, PostgresProgress } from "./reports.js";
 import { PostgresRetention } from "./retention.js";
 import { PostgresRuns } from "./runs.js";
 import { PostgresSchedules } from "./schedules.js";
-import { SCHEMA_VERSION } from "./schema/schema.js";
-import { PostgresSession } from "./session.js";
+import { newSemaphore, PostgresSession } from "./session.js";
+import { PostgresSignals, PostgresSteps } from "./steps.js";
 import { PostgresTransactions, TRANSACTIONS_MAX } from "./transactions.js";
-import { PostgresWithin } from "./within.js";
 
-export type PostgresStoreParams = {
+type PostgresStoreParams = {
   readonly source: PostgresSource;
   readonly schema: string;
   readonly clock: Clock;
@@ -45,74 +44,98 @@ export type PostgresStoreParams = {
   readonly now?: () => number;
 };
 
-export class PostgresStore extends StoreOfParts {
+export class PostgresStore implements store.Store {
   readonly engine = "postgres";
+  readonly enqueue: PostgresEnqueue;
+  readonly claims: PostgresClaims;
+  readonly leases: PostgresLeases;
+  readonly work: PostgresWork;
+  readonly runs: PostgresRuns;
+  readonly batches: PostgresBatches;
+  readonly items: PostgresItems;
+  readonly commits: PostgresCommits;
+  readonly progress: PostgresProgress;
+  readonly logs: PostgresLogs;
+  readonly schedules: PostgresSchedules;
+  readonly calendars: Calendars;
+  readonly locks: PostgresLocks;
+  readonly jobs: PostgresJobs;
+  readonly instances: Instances;
+  readonly queues: Queues;
+  readonly pause: Pauses;
+  readonly audit: Audit;
+  readonly sessions: Sessions;
+  readonly signals: PostgresSignals;
+  readonly steps: PostgresSteps;
+  readonly keys: AccessKeys;
+  readonly statistics: Statistics;
+  readonly alerts: PostgresAlerts;
+  readonly checks: PostgresChecks;
+  readonly repairs: PostgresRepairs;
+  readonly retention: PostgresRetention;
   readonly #params: PostgresStoreParams;
   readonly #listeners: Set<store.WakeListener>;
-  readonly #asker: PostgresSession;
+  readonly #session: PostgresSession;
   readonly #transactions: PostgresTransactions;
-  readonly #items: PostgresItems;
-  readonly #retention: PostgresRetention;
 
   constructor(params: PostgresStoreParams) {
     const { source, schema, clock, now } = params;
     const channel = channelOf(schema);
     const listeners = new Set<store.WakeListener>();
     const onNotice = (from: number) => {
-      const isOwn = asker.work.serverPid === from || asker.beat.serverPid === from;
+      const isOwn = session.work.serverPid === from || session.beat.serverPid === from;
       for (const listener of listeners) listener({ isOwn });
     };
     const wake = () => this.wake();
-    const asker = new PostgresSession({ source, schema, clock, channel, onNotice, now });
     const transactions = new PostgresTransactions({ source, clock });
-    const enqueue = new PostgresEnqueue({ asker, transactions, channel, wake });
-    const audit = new PostgresAudit(asker, transactions);
-    const access = new PostgresAccess(asker, audit);
-    const poll = new PostgresPoll(asker);
-    const items = new PostgresItems({ asker, source, clock });
-    const rare = { asker, source, clock, inTurn: newSemaphore() };
-    const retention = new PostgresRetention({ ...rare, schema, audit, access });
-    super({
-      enqueue,
-      within: new PostgresWithin({ asker, enqueue }),
-      exchange: new PostgresExchange({ asker, clock, poll }),
-      leases: new PostgresLeases(asker),
-      poll,
-      runs: new PostgresRuns({ asker, clock, audit }),
-      batches: new PostgresBatches({ asker, transactions, enqueue, wake, audit }),
-      items,
-      progress: new PostgresProgress(asker),
-      logs: new PostgresLogs(asker),
-      schedules: new PostgresSchedules({ asker, transactions, channel, enqueue, audit }),
-      locks: new PostgresLocks({ asker, clock, audit }),
-      instances: new PostgresInstances({ asker, enqueue }),
-      pause: new PostgresPause(asker, audit),
-      audit,
-      access,
-      operators: new PostgresOperators(asker),
-      figures: new PostgresFigures(asker),
-      alerts: new PostgresAlerts({ asker, transactions, audit }),
-      checks: new PostgresChecks(rare),
-      repairs: new PostgresRepairs(rare),
-      retention,
+    const session = new PostgresSession({
+      ...{ source, schema, clock, channel, onNotice, now, transactions },
     });
+    const enqueue = new PostgresEnqueue({ session, transactions, channel, wake });
+    const work = new PostgresWork(session);
+    const rare = { session, source, clock, inTurn: newSemaphore() };
+    this.enqueue = enqueue;
+    this.claims = new PostgresClaims({ session, clock, work });
+    this.leases = new PostgresLeases(session, clock);
+    this.work = work;
+    this.runs = new PostgresRuns({ session, clock });
+    this.batches = new PostgresBatches({ session, transactions, enqueue, wake });
+    this.items = new PostgresItems(session);
+    this.commits = new PostgresCommits({ session, source, clock });
+    this.progress = new PostgresProgress(session);
+    this.logs = new PostgresLogs(session);
+    this.schedules = new PostgresSchedules({ session, channel, enqueue });
+    this.calendars = new Calendars(session);
+    this.locks = new PostgresLocks({ session, clock });
+    this.jobs = new PostgresJobs(session, enqueue);
+    this.instances = new Instances(session, this.jobs);
+    this.queues = new Queues(session);
+    this.pause = new Pauses(session);
+    this.audit = new Audit(session);
+    this.sessions = new Sessions(session);
+    this.signals = new PostgresSignals(session, channel);
+    this.steps = new PostgresSteps(session);
+    this.keys = new AccessKeys(session);
+    this.statistics = new Statistics(session);
+    this.alerts = new PostgresAlerts(session);
+    this.checks = new PostgresChecks(rare);
+    this.repairs = new PostgresRepairs(rare);
+    this.retention = new PostgresRetention({ ...rare, schema });
     this.#params = params;
     this.#listeners = listeners;
-    this.#asker = asker;
+    this.#session = session;
     this.#transactions = transactions;
-    this.#items = items;
-    this.#retention = retention;
   }
 
   async open(): Promise<void> {
     const { source, schema, clock, migrate } = this.#params;
-    const asker = this.#asker;
+    const session = this.#session;
     checkPool(source);
     try {
-      const found = migrate === "auto" ? await schemaVersion(asker) : undefined;
+      const found = migrate === "auto" ? await schemaVersion(session) : undefined;
       if (found === null || (found && found.version < SCHEMA_VERSION))
-        await createSchema({ asker, source, clock, schema });
-      const version = await schemaVersion(asker);
+        await createSchema({ session, source, clock, schema });
+      const version = await schemaVersion(session);
       if (version === null || version.minCompatible > SCHEMA_VERSION) {
         throw new MigrationError(
           version === null
@@ -121,7 +144,7 @@ export class PostgresStore extends StoreOfParts {
           version?.version ?? null,
         );
       }
-      if (migrate === "auto") await this.#retention.makeDays();
+      if (migrate === "auto") await this.retention.makeDays();
     } catch (error) {
       if (error instanceof MigrationError) throw error;
       throw unavailable(source, error);
@@ -129,7 +152,7 @@ export class PostgresStore extends StoreOfParts {
   }
 
   async close(): Promise<void> {
-    await Promise.all([this.#asker.close(), this.#transactions.close(), this.#items.close()]);
+    await Promise.all([this.#session.close(), this.#transactions.close(), this.commits.close()]);
   }
 
   onWake(listener: store.WakeListener): () => void {
@@ -139,7 +162,7 @@ export class PostgresStore extends StoreOfParts {
 
   wake(): void {
     const text = `notify "${channelOf(this.#params.schema)}"`;
-    this.#asker.work.query({ text }).catch(() => undefined);
+    this.#session.work.query({ text }).catch(() => undefined);
   }
 
   /** Work and beat, transactions of users, our own, and one for what is rare: days, checks, repairs. */
@@ -152,8 +175,8 @@ export class PostgresStore extends StoreOfParts {
   }
 
   get load(): store.Store["load"] {
-    const links = [this.#asker.work, this.#asker.beat];
-    const { open, max, waiting } = this.#items.load;
+    const links = [this.#session.work, this.#session.beat];
+    const { open, max, waiting } = this.commits.load;
     return {
       statements: links.reduce((sum, { inFlight }) => sum + inFlight, 0),
       work: links.filter(({ isConnected }) => isConnected).length,

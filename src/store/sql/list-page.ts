@@ -2,8 +2,10 @@
 // come with a single run. The database does both, so that no process reads more than one page may weigh, however large the
 // stored values are.
 
+import type { Row } from "../rows.js";
+
 /** A value up to this size comes as it is. */
-export const SHOWN_BYTES_MAX = 2_048;
+const SHOWN_BYTES_MAX = 2_048;
 /** So much of a longer one is shown. */
 const PREVIEW_LENGTH = 1_024;
 /** What the values of one page may weigh together; a page has at least one row. */
@@ -39,68 +41,48 @@ const PLAIN = [
   "items",
 ];
 
-type Words = {
-  /** How many bytes a text has. */
-  readonly bytes: (text: string) => string;
-  readonly start: (text: string, length: number) => string;
-  /** A text as a JSON string. */
-  readonly quoted: (text: string) => string;
-};
+/** A stored JSON text; a long one as a marker with its size and its beginning. */
+export const shortened = (column: string) => /* sql */ `
+        case when octet_length(${column}) <= ${SHOWN_BYTES_MAX} then ${column} else
+          '{"$truncated": true, "bytes": ' || cast(octet_length(${column}) as text) || ', "preview": ' ||
+          {json_quote}(substr(${column}, 1, ${PREVIEW_LENGTH}) || '…')::text || '}' end`;
 
-const POSTGRES: Words = {
-  bytes: (text) => `octet_length(${text})`,
-  start: (text, length) => `left(${text}, ${length})`,
-  quoted: (text) => `to_json(${text})::text`,
-};
+const cut = (value: string) => `${shortened(`f.${value}`)} as ${value}`;
 
-const SQLITE: Words = {
-  bytes: (text) => `octet_length(${text})`,
-  start: (text, length) => `substr(${text}, 1, ${length})`,
-  quoted: (text) => `json_quote(${text})`,
-};
+const WEIGHT = ["input", "result", "error", "tags", "items"]
+  .map((value) => `coalesce(octet_length(c.${value}), 0)`)
+  .join(" + ");
 
-/** The page of the runs in `found`, which has all columns of run_state. */
-function pageOf(found: string, { bytes, start, quoted }: Words): string {
-  const cut = (value: string) =>
-    `case when ${bytes(`f.${value}`)} <= ${SHOWN_BYTES_MAX} then f.${value} else
-      '{"$truncated": true, "bytes": ' || cast(${bytes(`f.${value}`)} as text) || ', "preview": ' ||
-      ${quoted(`${start(`f.${value}`, PREVIEW_LENGTH)} || '…'`)} || '}' end as ${value}`;
-  const weight = ["input", "result", "error", "tags", "items"]
-    .map((value) => `coalesce(${bytes(`c.${value}`)}, 0)`)
-    .join(" + ");
-  return /* sql */ `
+/** The page of the runs whose ids are in `page`. */
+export const RUN_PAGE = /* sql */ `
 select p.* from (
   select w.*, sum(w.weight) over (order by w.id desc) - w.weight as weight_before, count(*) over () as found_count
   from (
-    select c.*, ${weight} + ${ROW_BYTES} as weight from (
+    select c.*, ${WEIGHT} + ${ROW_BYTES} as weight from (
       select ${PLAIN.map((column) => `f.${column}`).join(", ")}, ${cut("input")}, ${cut("result")},
-        case when ${bytes("f.error")} <= ${SHOWN_BYTES_MAX} then f.error
-          else ${start("f.error", SHOWN_BYTES_MAX)} end as error
-      from (${found}) f limit :limit
+        case when octet_length(f.error) <= ${SHOWN_BYTES_MAX} then f.error
+          else substr(f.error, 1, ${SHOWN_BYTES_MAX}) end as error
+      from (select * from {run_state} where id {any select id from page} {not flattened}) f limit :limit
     ) c
   ) w
 ) p where p.weight_before < ${PAGE_BYTES_MAX} order by p.id desc`;
-}
-
-export const postgresPage = (found: string) => pageOf(found, POSTGRES);
-export const sqlitePage = (found: string) =>
-  pageOf(found, SQLITE).replaceAll("limit :limit", "limit (:limit + 0)");
 
 /**
  * The page of the items of one run that `where` leaves, in this order of the columns of `i`. Values are weighed first and read
  * afterwards: rows beyond the page stay where they are.
  */
-export function itemPageOf(params: {
+export function itemPageOf({
+  where,
+  order,
+}: {
   readonly where: string;
   readonly order: string;
-  readonly limit: string;
 }): string {
-  const { where, order, limit } = params;
   return /* sql */ `
 with weighed as (
   select i.key, i.duration_ms,
     coalesce(octet_length(i.value), 0) + coalesce(octet_length(i.error), 0) + ${ROW_BYTES} as weight
-  from {item} i where ${where} order by ${order} limit ${limit}
+  from {item} i where ${where} order by ${order} limit :limit
 ), page as (
   select i.key, sum(i.weight) over (order by ${order}) - i.weight as weight_before, count(*) over () as found_count
   from weighed i
@@ -108,4 +90,32 @@ with weighed as (
 select i.key, i.outcome, i.attempt, i.started_at, i.duration_ms, i.value, i.error, p.found_count
 from page p join {item} i on i.key = p.key and i.run = :id
 where p.weight_before < ${PAGE_BYTES_MAX} order by ${order}`;
+}
+
+/** How many of the newest ids are looked through for an end. */
+const FRAGMENT_SEEN_MAX = 20_000;
+
+/**
+ * Ids that begin or end with `digits`, newest first. The beginning is a range of the primary key (`first`, `last`). The end
+ * has no index: the newest ids alone are read, from the primary key.
+ */
+export const idsWithDigits = (table: "run" | "alert") => /* sql */ `
+select x.id from (
+  select b.id from (
+    select r.id from {${table}} r where r.id >= :first::uuid and r.id <= :last::uuid order by r.id desc limit :limit) b
+  union
+  select e.id from (
+    select n.id from (select r.id from {${table}} r order by r.id desc limit ${FRAGMENT_SEEN_MAX}) n
+    where substr(replace(n.id::text, '-', ''), 33 - length(:digits::text)) = :digits::text limit :limit) e
+) x order by x.id desc limit :limit`;
+
+/** A page of a list: its last record says where the page ended before the list did. */
+export function pageOf<T extends { readonly isFollowed?: boolean }>(
+  rows: readonly Row[],
+  read: (row: Row) => T,
+): readonly T[] {
+  const isShort = rows.length > 0 && Number(rows[0]?.found_count) > rows.length;
+  return rows.map((row, at) =>
+    isShort && at === rows.length - 1 ? { ...read(row), isFollowed: true } : read(row),
+  );
 }

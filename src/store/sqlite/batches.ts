@@ -1,38 +1,49 @@
 // Runs that a run makes, on SQLite: children, and batches of them.
 
 import type { RunId } from "../../runs/rules/run.js";
-import { countBatch, foreignRuns } from "../batch-count.js";
-import type * as batches from "../batches.js";
-import { toBatchRecord, toRunRecords } from "../record.js";
-import { statusOrder } from "../rows.js";
-import type * as store from "../store.js";
-import type { SqliteAudit } from "./audit.js";
+import {
+  addCall,
+  type BatchAnswer,
+  Batches,
+  batchOfCall,
+  beginBatch,
+  FAILED_CHILDREN,
+  fillBatch,
+  isCalled,
+  type NewBatch,
+  type NewCall,
+  type RetryChildren,
+} from "../batches.js";
+import type { Grant } from "../claims.js";
+import type { EnqueueResult, NewRun } from "../enqueue.js";
+import { rows, type Steps } from "../session.js";
+import { type OpenWaits, readOpenWaits } from "../steps.js";
 import { changeBatch } from "./child-counts.js";
-import type { Row, SqliteFile } from "./connection.js";
+import type { SqliteFile } from "./connection.js";
 import type { SqliteEnqueue } from "./enqueue.js";
-import type { SqliteLimits } from "./flow.js";
-import type { SqliteLeases } from "./leases.js";
+import type { LeaseRows } from "./lease-rows.js";
+import type { SqliteLimits } from "./limits.js";
 import type { SqliteSession } from "./session.js";
-import * as sql from "./sql/batches.js";
 
-export class SqliteBatches implements store.BatchStore {
-  readonly #asker: SqliteSession;
+export const HELD = /* sql */ `
+select 1 from {lease} k where k.fence = :fence and exists (select 1 from json_each(k.ids) m where m.value = :parent)`;
+
+export class SqliteBatches extends Batches {
+  readonly #session: SqliteSession;
   readonly #file: SqliteFile;
-  readonly #audit: SqliteAudit;
   readonly #enqueue: SqliteEnqueue;
-  readonly #leases: SqliteLeases;
+  readonly #leases: LeaseRows;
   readonly #flow: SqliteLimits;
 
   constructor(params: {
-    readonly asker: SqliteSession;
-    readonly audit: SqliteAudit;
+    readonly session: SqliteSession;
     readonly enqueue: SqliteEnqueue;
-    readonly leases: SqliteLeases;
+    readonly leases: LeaseRows;
     readonly flow: SqliteLimits;
   }) {
-    this.#asker = params.asker;
-    this.#file = params.asker.file;
-    this.#audit = params.audit;
+    super(params.session);
+    this.#session = params.session;
+    this.#file = params.session.file;
     this.#enqueue = params.enqueue;
     this.#leases = params.leases;
     this.#flow = params.flow;
@@ -42,87 +53,70 @@ export class SqliteBatches implements store.BatchStore {
     parent,
     runs,
   }: {
-    readonly parent: store.Grant;
-    readonly runs: readonly store.NewRun[];
-  }): Promise<readonly store.EnqueueAnswer[] | "stale"> {
-    return this.#asker.write("enqueueChildren", (now) => {
+    readonly parent: Grant;
+    readonly runs: readonly NewRun[];
+  }): Promise<readonly EnqueueResult[] | "stale"> {
+    return this.#session.transact("batches.enqueueChildren", (now) => {
       if (!this.#isHeld(parent)) return "stale";
       const origin = { parent: parent.id, batch: null };
       return this.#enqueue.store({ runs, isAtomic: false }, now, origin);
     });
   }
 
-  enqueueBatch(batch: store.NewBatch): Promise<batches.BatchAnswer | "stale"> {
-    return this.#asker.write("enqueueBatch", (now) => this.#enqueueBatch(batch, now));
+  enqueue(batch: NewBatch): Promise<BatchAnswer | "stale"> {
+    return this.#session.transact("batches.enqueue", (now) => this.#enqueueBatch(batch, now));
   }
 
-  #enqueueBatch(batch: store.NewBatch, now: number): batches.BatchAnswer | "stale" {
+  #enqueueBatch(batch: NewBatch, now: number): BatchAnswer | "stale" {
     if (!this.#isHeld(batch.parent)) return "stale";
-    const { name, after } = batch;
-    const parent = batch.parent.id;
-    const added = this.#file.get(sql.ADD_BATCH, {
-      parent,
-      name,
-      now,
-      ...this.#continuation(after),
-    });
-    if (!added) {
-      const made = this.#file.get(sql.MADE_BATCH, { parent, name }) as Row;
-      const errors = JSON.parse(String(made.errors)) as batches.BatchError[];
-      return { scheduled: Number(made.scheduled), errors };
-    }
-    const id = Number(added.id);
+    const { after } = batch;
+    const numbers = after && {
+      lane: this.#enqueue.lane(after.queue, after.job),
+      policy: this.#enqueue.policy(after.policy),
+    };
+    const begun = this.#session.drive(beginBatch(batch, numbers), now);
+    if ("made" in begun) return begun.made;
     const runs = batch.children.map(({ run }) => run);
-    const answers = this.#enqueue.store({ runs, isAtomic: false }, now, { parent, batch: id });
-    const ids = JSON.stringify(foreignRuns(answers));
-    const ended = this.#file.all(sql.OUTCOMES, { ids });
-    const endedAs = new Map(ended.map((row) => [String(row.id), Number(row.status)]));
-    const { scheduled, errors, ...counts } = countBatch(batch, answers, endedAs);
-    this.#file.run(sql.FILL_BATCH, {
-      batch: id,
-      scheduled,
-      refused: errors.length,
-      errors: JSON.stringify(errors),
+    const origin = { parent: batch.parent.id, batch: begun.id };
+    const stored = this.#enqueue.store({ runs, isAtomic: false }, now, origin);
+    const { answer, counts } = this.#session.drive(fillBatch(begun.id, batch, stored), now);
+    changeBatch({ file: this.#file, flow: this.#flow }, { batch: begun.id, ...counts }, now);
+    return answer;
+  }
+
+  call(call: NewCall): Promise<OpenWaits | "stale"> {
+    const { parent, child } = call;
+    return this.#session.transact("batches.call", (now) => {
+      if (!this.#isHeld(parent)) return "stale";
+      const drive = <T>(steps: Steps<T>) => this.#session.drive(steps, now);
+      if (!drive(isCalled(call))) {
+        const batch = batchOfCall(call);
+        const begun = drive(beginBatch(batch, null));
+        if ("made" in begun) return "stale";
+        const origin = { parent: parent.id, batch: begun.id };
+        const stored = this.#enqueue.store({ runs: [child], isAtomic: false }, now, origin);
+        const { counts } = drive(fillBatch(begun.id, batch, stored));
+        changeBatch({ file: this.#file, flow: this.#flow }, { batch: begun.id, ...counts }, now);
+        drive(addCall(call, begun.id));
+      }
+      return drive(readOpenWaits(parent.id));
     });
-    changeBatch({ file: this.#file, flow: this.#flow }, { batch: id, ...counts }, now);
-    return { scheduled, errors };
   }
 
-  async batches(run: RunId): Promise<readonly batches.BatchRecord[]> {
-    const rows = await this.#file.read(() => this.#file.all(sql.BATCHES, { run }));
-    return rows.map(toBatchRecord);
-  }
-
-  async children(filter: batches.ChildFilter): Promise<readonly store.RunRecord[]> {
-    const { parent, batch = null, before = null, limit } = filter;
-    const status = filter.status === undefined ? null : statusOrder(filter.status);
-    const asked = { parent, batch, before, status, limit };
-    return toRunRecords(await this.#file.read(() => this.#file.all(sql.CHILDREN, asked)));
-  }
-
-  retryChildren({ audit, ...params }: batches.RetryChildren): Promise<readonly RunId[]> {
+  retryChildren({ audit, ...params }: RetryChildren): Promise<readonly RunId[]> {
     const { parent, batch = null, after = null, limit } = params;
     const work = (now: number): readonly RunId[] => {
-      const rows = this.#file.all(sql.FAILED_CHILDREN, { parent, batch, after, limit });
-      const ids = rows.map((row) => String(row.id));
+      const which = { parent, batch, after, limit };
+      const failed = this.#session.drive(rows(FAILED_CHILDREN, which), now);
+      const ids = failed.map((row) => String(row.id));
       for (const id of ids) this.#leases.revive({ id, isGated: false }, now);
       return ids;
     };
-    const isDone = (revived: readonly RunId[]) => revived.length > 0;
-    return this.#audit.change({ what: "retryChildren", audit, work, isDone });
+    const hasChanged = (revived: readonly RunId[]) => revived.length > 0;
+    return this.#session.audited({ verb: "batches.retryChildren", audit, work, hasChanged });
   }
 
-  #isHeld({ id, fence }: store.Grant): boolean {
-    return this.#file.get(sql.HELD, { fence, parent: id }) !== undefined;
-  }
-
-  #continuation(after: store.NewRun | null): Row {
-    return {
-      thenRun: after?.id ?? null,
-      thenLane: after && this.#enqueue.lane(after.queue, after.job),
-      thenPolicy: after && this.#enqueue.policy(after.policy),
-      thenVersion: after?.version ?? null,
-      thenPriority: after?.priority ?? null,
-    };
+  #isHeld({ id, fence }: Grant): boolean {
+    return this.#file.get(HELD, { fence, parent: id }) !== undefined;
   }
 }

@@ -6,18 +6,22 @@ import type { Clock } from "../../shared/ports.js";
 import {
   answered,
   type CheckFinding,
-  type CheckStore,
+  type Checks,
   type OwnCheck,
   type Question,
   questionsOf,
   scriptOf,
   unaskable,
   unfinished,
-} from "../checks.js";
+} from "../checks/checks.js";
+import { Repairs } from "../checks/repairs.js";
+import type { Step } from "../session.js";
+import { render } from "../sql/dialect.js";
 import type { Dialect } from "../sql/template.js";
 import type { Row, SqliteFile } from "./connection.js";
+import type { SqliteSession } from "./session.js";
 
-export class SqliteChecks implements CheckStore {
+export class SqliteChecks implements Checks {
   readonly #file: SqliteFile;
   readonly #clock: Clock;
   readonly #dialect: Dialect;
@@ -36,10 +40,7 @@ export class SqliteChecks implements CheckStore {
     this.#now = params.now;
   }
 
-  async check({
-    own,
-    timeLimitMs,
-  }: Parameters<CheckStore["check"]>[0]): Promise<readonly CheckFinding[]> {
+  async run({ own, timeLimitMs }: Parameters<Checks["run"]>[0]): Promise<readonly CheckFinding[]> {
     const startedMs = this.#clock.monotonicMs();
     const steps = questionsOf("sqlite", own).map((question) => (file: SqliteFile) => {
       const beganMs = this.#clock.monotonicMs();
@@ -60,7 +61,7 @@ export class SqliteChecks implements CheckStore {
     return file.all(text.replaceAll("{now}", ":now"), { now: this.#now() });
   }
 
-  checkScript(own: readonly OwnCheck[]): string {
+  script(own: readonly OwnCheck[]): string {
     return scriptOf({
       engine: "sqlite",
       dialect: this.#dialect,
@@ -68,5 +69,21 @@ export class SqliteChecks implements CheckStore {
       begin: "begin",
       how: "Run it: sqlite3 -box app.db < check.sql",
     });
+  }
+}
+
+export class SqliteRepairs extends Repairs {
+  readonly #session: SqliteSession;
+
+  constructor(session: SqliteSession) {
+    super(session);
+    this.#session = session;
+  }
+
+  protected whileStill(verb: string, steps: readonly Step[]): Promise<readonly number[]> {
+    const { file } = this.#session;
+    return this.#session.transact(verb, (now) =>
+      steps.map(({ sql, params }) => file.run(render(sql, "sqlite"), { ...params, now })),
+    );
   }
 }

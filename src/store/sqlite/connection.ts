@@ -1,58 +1,45 @@
-// One SQLite file: opening it safely, write transactions that never block the event loop, and a hint
-// when another process wrote. The only file that knows a SQLite library. One library per file and
-// process: two of them do not share POSIX locks and corrupt the file, so a given handle is used as it is.
+// Sends statements to one SQLite file: write transactions that never block the event loop, snapshots, and a hint when
+// another process wrote.
 
 import type { FSWatcher } from "node:fs";
 import { resolve as resolvePath } from "node:path";
 import { collectGarbage } from "../../shared/adapters/garbage.js";
-import {
-  ConfigurationError,
-  StoreReadOnlyError,
-  StoreUnavailableError,
-  StoreUnsupportedError,
-} from "../../shared/errors.js";
+import { StoreReadOnlyError, StoreUnavailableError } from "../../shared/errors.js";
 import { type Clock, delay, type Random } from "../../shared/ports.js";
 import { type Dialect, overRows, type Statement, unnamed } from "../sql/template.js";
-import { SqlitePlace } from "./place.js";
+import {
+  busyTimeoutMs,
+  checkVersion,
+  describeOpening,
+  fileOf,
+  isInTransaction,
+  isOpenTransaction,
+  NO_WAITING,
+  nameOf,
+  openFile,
+  RESULT_CODES,
+  type SqliteHandle,
+  SqlitePlace,
+  type SqliteSource,
+  sqliteCode,
+} from "./handle.js";
 
 export type Row = Record<string, unknown>;
-
-/** What both `DatabaseSync` (node:sqlite, @photostructure/sqlite) and better-sqlite3 offer. */
-export type SqliteHandle = {
-  exec(sql: string): unknown;
-  prepare(sql: string): {
-    run(...values: unknown[]): { changes: number | bigint };
-    get(...values: unknown[]): unknown;
-    all(...values: unknown[]): unknown[];
-  };
-  close(): void;
-};
 
 type Prepared = {
   readonly parameters: readonly string[];
   readonly statement: ReturnType<SqliteHandle["prepare"]>;
 };
 
-/** A file (":memory:" for none) or the handle of the surrounding application. */
-export type SqliteSource = { readonly file: string } | { readonly handle: SqliteHandle };
-
-export type SqliteParams = {
+type SqliteParams = {
   readonly source: SqliteSource;
   readonly clock: Clock;
-  readonly chance: Random;
+  readonly random: Random;
   readonly synchronous: "FULL" | "NORMAL";
   /** Whether a missing file may be made. */
   readonly mayCreate: boolean;
   readonly dialect: Dialect;
 };
-
-/** Older engines can lose an acknowledged commit when several processes write and checkpoint. */
-const NEEDED = [3, 51, 3] as const;
-/** Fixed lines of older versions that carry the same correction. */
-const BACKPORTS = [
-  [3, 50, 7],
-  [3, 44, 6],
-] as const;
 const PATIENCE_MS = 30_000;
 /** A write looks whether the file is in its place if nobody has for this long. */
 const LOOK_EVERY_MS = 1_000;
@@ -309,7 +296,7 @@ export class SqliteFile {
 
   /** The wait is asynchronous and jittered: processes take turns, and the event loop stays free. */
   async #whileBusy<T>(what: string, handle: SqliteHandle | null, work: () => T): Promise<T> {
-    const { clock, chance, source } = this.#params;
+    const { clock, random, source } = this.#params;
     const startedAt = clock.monotonicMs();
     for (;;) {
       try {
@@ -327,7 +314,7 @@ export class SqliteFile {
             error instanceof OwnersTransaction ? error.message : "the file was locked for 30 s";
           throw new StoreUnavailableError({ tried: `${what} (${why})`, cause: error });
         }
-        await delay(clock, 1 + chance.next() * 4);
+        await delay(clock, 1 + random.next() * 4);
       }
     }
   }
@@ -370,34 +357,6 @@ function valuesOf(parameters: readonly string[], params: Row): unknown[] {
   });
 }
 
-// A blocking timeout would freeze the event loop and with it every heartbeat: waiting is ours.
-const NO_WAITING = "pragma busy_timeout = 0";
-
-function busyTimeoutMs(handle: SqliteHandle): number {
-  const row = handle.prepare("select timeout from pragma_busy_timeout").get();
-  return Number((row as { timeout: unknown }).timeout);
-}
-
-/** SQLite's own result code, whichever library reports it. */
-export function sqliteCode(error: unknown): number | undefined {
-  const { errcode, code } = (error ?? {}) as { errcode?: unknown; code?: unknown };
-  if (typeof errcode === "number") return errcode & 0xff;
-  const [, name] = /^SQLITE_([A-Z]+)/.exec(typeof code === "string" ? code : "") ?? [];
-  return name === undefined ? undefined : RESULT_CODES[name];
-}
-
-const RESULT_CODES: Readonly<Record<string, number>> = {
-  BUSY: 5,
-  LOCKED: 6,
-  READONLY: 8,
-  IOERR: 10,
-  CORRUPT: 11,
-  FULL: 13,
-  CONSTRAINT: 19,
-  CANTOPEN: 14,
-  NOTADB: 26,
-};
-
 /** The owner of a given handle has a transaction open: whatever we write now would be part of it. */
 class OwnersTransaction extends Error {
   override readonly message =
@@ -408,117 +367,4 @@ function isBusy(error: unknown): boolean {
   if (error instanceof OwnersTransaction) return true;
   const code = sqliteCode(error);
   return code === 5 || code === 6;
-}
-
-function isInTransaction(handle: SqliteHandle): boolean {
-  return transactionState(handle) ?? true;
-}
-
-/** Whether the handle says that a transaction is open on it. */
-export function isOpenTransaction(handle: SqliteHandle): boolean {
-  return transactionState(handle) ?? false;
-}
-
-function transactionState(handle: SqliteHandle): boolean | undefined {
-  const { isTransaction, inTransaction } = handle as {
-    isTransaction?: boolean;
-    inTransaction?: boolean;
-  };
-  return isTransaction ?? inTransaction;
-}
-
-async function openFile(file: string, mayCreate: boolean): Promise<SqliteHandle> {
-  if (file !== ":memory:") await prepareFile(file, mayCreate);
-  const library = await import("@photostructure/sqlite");
-  return new library.DatabaseSync(file) as unknown as SqliteHandle;
-}
-
-/** Makes the folder and the file, readable by their owner alone: inputs and results are in there. */
-async function prepareFile(file: string, mayCreate: boolean): Promise<void> {
-  const { existsSync, mkdirSync, openSync, closeSync } = await import("node:fs");
-  const { dirname } = await import("node:path");
-  if (existsSync(file)) return;
-  if (!mayCreate) {
-    throw new StoreUnavailableError({
-      tried: "open a SQLite file that does not exist",
-      url: `sqlite:${file}`,
-      isTemporary: false,
-    });
-  }
-  try {
-    mkdirSync(dirname(file), { recursive: true });
-    closeSync(openSync(file, "a", 0o600));
-  } catch (cause) {
-    const { code } = cause as NodeJS.ErrnoException;
-    if (code !== undefined && ["EACCES", "EPERM", "EROFS"].includes(code))
-      throw new StoreReadOnlyError({ file, tried: "make the file", cause });
-    throw new StoreUnavailableError({
-      tried: "make the SQLite file",
-      url: `sqlite:${file}`,
-      cause,
-      isTemporary: false,
-    });
-  }
-}
-
-function checkVersion(handle: SqliteHandle): void {
-  const row = handle.prepare("select sqlite_version() as version").get() as { version: string };
-  if (isSafeVersion(row.version)) return;
-  throw new StoreUnsupportedError({
-    found: `SQLite ${row.version}`,
-    needed: `SQLite ${NEEDED.join(".")} or newer`,
-    advice:
-      "Older ones can lose commits when several processes write. Use the bundled library (give a path, " +
-      "not a handle), or a newer better-sqlite3 or Node.",
-  });
-}
-
-export function isSafeVersion(version: string): boolean {
-  const found = version.split(".").map(Number);
-  return (
-    compare(found, NEEDED) >= 0 ||
-    BACKPORTS.some(
-      (line) => found[0] === line[0] && found[1] === line[1] && (found[2] ?? 0) >= line[2],
-    )
-  );
-}
-
-function compare(found: readonly number[], needed: readonly number[]): number {
-  for (let at = 0; at < needed.length; at += 1) {
-    const difference = (found[at] ?? 0) - (needed[at] ?? 0);
-    if (difference !== 0) return difference;
-  }
-  return 0;
-}
-
-/** The path of the file that a handle has open; empty for a database in memory. */
-export function fileOf(handle: SqliteHandle): string {
-  const row = handle.prepare("select file from pragma_database_list where name = 'main'").get();
-  return (row as { file: string | null } | undefined)?.file ?? "";
-}
-
-function nameOf(source: SqliteSource): string {
-  return "file" in source ? source.file : fileOf(source.handle);
-}
-
-function describeOpening(error: unknown, source: SqliteSource): unknown {
-  const code = sqliteCode(error);
-  const file = "file" in source ? source.file : "the given handle";
-  if (code === 26 || code === 11) {
-    return new ConfigurationError([
-      {
-        field: "database",
-        message: `"${file}" is not a SQLite database (or is damaged); give the path of one, or of a file that does not exist yet, such as "sqlite:.holdfast/holdfast.db"`,
-      },
-    ]);
-  }
-  if (code !== undefined) {
-    return new StoreUnavailableError({
-      tried: "open the SQLite file",
-      url: `sqlite:${file}`,
-      cause: error,
-      isTemporary: false,
-    });
-  }
-  return error;
 }

@@ -1,14 +1,80 @@
 // Storing new runs on SQLite, by themselves or inside of a write transaction, and the numbers of lanes and policies.
 
 import { ON_LOST, type Policy, PRIORITY_STEP_MS, type RunId } from "../../runs/rules/run.js";
+import { ConfigurationError } from "../../shared/errors.js";
 import { tagsToStore } from "../../shared/trace-context.js";
-import { answersOf, firstOfEachKey, type KeyHolder, lastsColumns, layersOf } from "../keys.js";
-import { modeCode, policyDigest } from "../record.js";
-import type * as store from "../store.js";
-import { type Row, type SqliteFile, sqliteCode } from "./connection.js";
-import type { SqliteLimits } from "./flow.js";
-import type { SqliteSession } from "./session.js";
-import * as sql from "./sql/statements.js";
+import {
+  type EnqueueParams,
+  type EnqueueResult,
+  type EnqueueVerbs,
+  firstOfEachKey,
+  type KeyHolder,
+  lastsColumns,
+  layersOf,
+  type NewKey,
+  type NewRun,
+  resultsOf,
+  type WithinParams,
+} from "../enqueue.js";
+import { policyDigest } from "../jobs.js";
+import { COUNTERS, modeCode, NOT_BEGUN } from "../rows.js";
+import type { Row, SqliteFile } from "./connection.js";
+import { fileOf, isOpenTransaction, type SqliteHandle, sqliteCode } from "./handle.js";
+import { SqliteLimits } from "./limits.js";
+import { SqliteSession } from "./session.js";
+
+const RUN_ROWS = /* sql */ `
+insert into {run} (id, created_at, due_at, lane, policy, version, priority, mode, key, tags, input, parent, batch)
+select value ->> 0, :now, value ->> 1, value ->> 2, value ->> 3, value ->> 4, value ->> 5, value ->> 6, value ->> 7,
+  value ->> 8, value ->> 9, :parent, :batch
+from json_each(:rows) where true`;
+
+export const ENSURE_LANE = /* sql */ `
+insert into {lane} (queue, job) values (:queue, :job) on conflict do update set job = excluded.job returning id`;
+
+export const ENSURE_POLICY = /* sql */ `
+insert into {policy} (digest, lease_ms, timeout_ms, attempts, delay_ms, factor, max_ms, jitter, on_lost)
+values (:digest, :leaseMs, :timeoutMs, :attempts, :delayMs, :factor, :maxMs, :jitter, :onLost)
+on conflict do update set digest = excluded.digest returning id`;
+
+const INSERT_RUNS = RUN_ROWS;
+
+/** The slower form, for a batch of which some were stored before. */
+const INSERT_MISSING_RUNS = `${RUN_ROWS} on conflict do nothing returning id`;
+
+const READY_NEW_RUNS = /* sql */ `
+insert into {ready} (id, sort_at, lane, policy, ${COUNTERS}, suspect)
+select value ->> 0, value ->> 1, value ->> 2, value ->> 3, 0, 0, 0, 0, 0, 0 from json_each(:rows)`;
+
+const DELAY_NEW_RUNS = /* sql */ `
+insert into {waiting} (id, wake_at, lane, policy, priority, ${COUNTERS}, suspect)
+select value ->> 0, value ->> 1, value ->> 2, value ->> 3, value ->> 4, 0, 0, 0, 0, 0, 0 from json_each(:rows)`;
+
+const TAKE_KEY = /* sql */ `
+insert into {key} (job, key, run, input_hash, expires_at, is_live)
+values (:job, :key, :run, :inputHash, :now + :lastsMs, :isLive)
+on conflict do update set run = excluded.run, input_hash = excluded.input_hash, expires_at = excluded.expires_at,
+  is_live = excluded.is_live
+  where expires_at <= :now or is_live and exists (select 1 from {outcome} o where o.id = {key}.run)`;
+
+const KEY_HOLDER = /* sql */ `select run, input_hash from {key} where job = :job and key = :key`;
+
+/** A run that has not begun leaves its place, to be put where its new time says. */
+const PULL_READY = /* sql */ `
+delete from {ready} where id = :id and ${NOT_BEGUN} returning lane, policy`;
+
+const PULL_WAITING = /* sql */ `
+delete from {waiting} where id = :id and ${NOT_BEGUN} and (gate is null or gate = 'flow') returning lane, policy, flow`;
+
+const REPLACE_RUN = /* sql */ `
+update {run} set due_at = min(:dueAt, coalesce(created_at + :maxWaitMs, :dueAt)), input = coalesce(:input, input)
+where id = :id returning priority, due_at`;
+
+const SET_KEY_INPUT = /* sql */ `update {key} set input_hash = :inputHash where job = :job and key = :key`;
+
+const PASS_KEY = /* sql */ `
+update {key} set run = :run, input_hash = :inputHash, expires_at = :now + :lastsMs, is_live = :isLive
+where job = :job and key = :key`;
 
 /** SQLITE_CONSTRAINT. */
 const CONSTRAINT = 19;
@@ -24,45 +90,78 @@ type Cache<Key> = { set(key: Key, id: number): unknown };
 
 /** Rolls a batch back that is to be stored whole or not at all. */
 export class Refused extends Error {
-  constructor(readonly answers: readonly store.EnqueueAnswer[]) {
+  constructor(readonly answers: readonly EnqueueResult[]) {
     super("refused");
   }
 }
 
-export class SqliteEnqueue {
-  readonly #asker: SqliteSession;
+export class SqliteEnqueue implements EnqueueVerbs {
+  readonly #session: SqliteSession;
   readonly #file: SqliteFile;
   readonly #flow: SqliteLimits;
   readonly #lanes = new Map<string, number>();
   /** By identity: a policy is made once with its job. */
   readonly #policies = new WeakMap<Policy, number>();
+  readonly #others = new WeakMap<SqliteHandle, SqliteEnqueue>();
 
-  constructor(asker: SqliteSession, flow: SqliteLimits) {
-    this.#asker = asker;
-    this.#file = asker.file;
+  constructor(session: SqliteSession, flow: SqliteLimits) {
+    this.#session = session;
+    this.#file = session.file;
     this.#flow = flow;
   }
 
-  async enqueue(params: store.EnqueueParams): Promise<readonly store.EnqueueAnswer[]> {
+  async runs(params: EnqueueParams): Promise<readonly EnqueueResult[]> {
     try {
-      return await this.#asker.write("enqueue", (now) => this.store(params, now));
+      return await this.#session.transact("enqueue.runs", (now) => this.store(params, now));
     } catch (error) {
       if (error instanceof Refused) return error.answers;
       throw error;
     }
   }
 
+  async within(params: WithinParams): Promise<readonly EnqueueResult[]> {
+    return this.withinSync(params);
+  }
+
+  withinSync({ tx, runs }: WithinParams): readonly EnqueueResult[] {
+    const enqueue = this.#on(callersHandle(tx, this.#file.handle));
+    const { file } = enqueue.#session;
+    // What it learns is not kept: the caller may roll back.
+    enqueue.#session.beginLearning();
+    file.exec("savepoint holdfast_enqueue");
+    try {
+      return enqueue.store({ runs, isAtomic: true }, this.#session.now());
+    } catch (error) {
+      file.exec("rollback to holdfast_enqueue");
+      if (error instanceof Refused) return error.answers;
+      throw error;
+    } finally {
+      file.exec("release holdfast_enqueue");
+    }
+  }
+
+  /** The same on the handle of a caller's transaction. */
+  #on(handle: SqliteHandle): SqliteEnqueue {
+    if (handle === this.#file.handle) return this;
+    const known = this.#others.get(handle);
+    if (known) return known;
+    const session = new SqliteSession({ file: this.#file.on(handle) });
+    const enqueue = new SqliteEnqueue(session, new SqliteLimits(session.file));
+    this.#others.set(handle, enqueue);
+    return enqueue;
+  }
+
   /** Inside of a transaction. Throws `Refused` where all or none are to be stored and a key is taken by another input. */
   store(
-    { runs, isAtomic }: Pick<store.EnqueueParams, "runs" | "isAtomic">,
+    { runs, isAtomic }: Pick<EnqueueParams, "runs" | "isAtomic">,
     now: number,
     origin: Origin = NOBODY,
-  ): readonly store.EnqueueAnswer[] {
-    const answers: store.EnqueueAnswer[] = [];
+  ): readonly EnqueueResult[] {
+    const answers: EnqueueResult[] = [];
     for (const layer of layersOf(runs)) {
       const first = new Set(firstOfEachKey(layer).values());
       const holders: KeyHolder[] = [];
-      const fresh: store.NewRun[] = [];
+      const fresh: NewRun[] = [];
       for (const run of layer) {
         if (run.key === null) fresh.push(run);
         else if (first.has(run)) {
@@ -73,14 +172,14 @@ export class SqliteEnqueue {
       }
       for (let at = 0; at < fresh.length; at += CHUNK_MAX)
         this.#insert(fresh.slice(at, at + CHUNK_MAX), now, origin);
-      answers.push(...answersOf(layer, holders));
+      answers.push(...resultsOf(layer, holders));
     }
     if (isAtomic && answers.some((answer) => "conflict" in answer)) throw new Refused(answers);
     return answers;
   }
 
   /** Whose the key is afterwards; what its run has become of it, where this one replaces or postpones. */
-  #takeKey(run: store.NewRun, key: store.NewKey, now: number): KeyHolder {
+  #takeKey(run: NewRun, key: NewKey, now: number): KeyHolder {
     const { job } = run;
     const row = {
       job,
@@ -90,26 +189,25 @@ export class SqliteEnqueue {
       ...lastsColumns(key),
       now,
     };
-    this.#file.run(sql.TAKE_KEY, row);
-    const holder = this.#file.get(sql.KEY_HOLDER, { job, key: key.key }) as Row;
+    this.#file.run(TAKE_KEY, row);
+    const holder = this.#file.get(KEY_HOLDER, { job, key: key.key }) as Row;
     const found = { id: run.id, run: String(holder.run), inputHash: String(holder.input_hash) };
     if (found.run === run.id || key.onDuplicate === undefined) return found;
     if (this.#change(found.run, run, now)) {
-      if (key.onDuplicate === "replace") this.#file.run(sql.SET_KEY_INPUT, row);
+      if (key.onDuplicate === "replace") this.#file.run(SET_KEY_INPUT, row);
       return { ...found, inputHash: key.inputHash };
     }
     // It has begun: the key goes to the new run.
-    this.#file.run(sql.PASS_KEY, row);
+    this.#file.run(PASS_KEY, row);
     return { ...found, run: run.id, inputHash: key.inputHash };
   }
 
   /** Gives a run that has not begun the time of another, and its input where it replaces it. */
-  #change(id: RunId, by: store.NewRun, now: number): boolean {
-    const pulled =
-      this.#file.get(sql.PULL_READY, { id }) ?? this.#file.get(sql.PULL_WAITING, { id });
+  #change(id: RunId, by: NewRun, now: number): boolean {
+    const pulled = this.#file.get(PULL_READY, { id }) ?? this.#file.get(PULL_WAITING, { id });
     if (!pulled) return false;
     const isReplaced = by.key?.onDuplicate === "replace";
-    const changed = this.#file.get(sql.REPLACE_RUN, {
+    const changed = this.#file.get(REPLACE_RUN, {
       id,
       dueAt: by.dueAt ?? now + by.delayMs,
       maxWaitMs: by.key?.maxWaitMs ?? null,
@@ -128,12 +226,12 @@ export class SqliteEnqueue {
     if (flow !== null) this.#flow.place({ id, dueAt, lane, policy, priority, flow }, now);
     else if (dueAt <= now) {
       const row = [id, dueAt - priority * PRIORITY_STEP_MS, lane, policy];
-      this.#file.runEach(sql.READY_NEW_RUNS, [row]);
-    } else this.#file.runEach(sql.DELAY_NEW_RUNS, [[id, dueAt, lane, policy, priority]]);
+      this.#file.runEach(READY_NEW_RUNS, [row]);
+    } else this.#file.runEach(DELAY_NEW_RUNS, [[id, dueAt, lane, policy, priority]]);
     return true;
   }
 
-  #insert(runs: readonly store.NewRun[], now: number, origin: Origin): void {
+  #insert(runs: readonly NewRun[], now: number, origin: Origin): void {
     const rows = runs.map((run) => [
       run.id,
       run.dueAt ?? now + run.delayMs,
@@ -156,13 +254,13 @@ export class SqliteEnqueue {
       rows as [RunId, number, number, number, number, number][]
     ).entries()) {
       if (!isStored(id)) continue;
-      const { job, flow: key } = runs[at] as store.NewRun;
+      const { job, flow: key } = runs[at] as NewRun;
       if (key !== undefined) limited.push({ id, dueAt, job, key, lane, policy, priority });
       else if (dueAt <= now) ready.push([id, dueAt - priority * PRIORITY_STEP_MS, lane, policy]);
       else delayed.push([id, dueAt, lane, policy, priority]);
     }
-    if (ready.length > 0) this.#file.runEach(sql.READY_NEW_RUNS, ready);
-    if (delayed.length > 0) this.#file.runEach(sql.DELAY_NEW_RUNS, delayed);
+    if (ready.length > 0) this.#file.runEach(READY_NEW_RUNS, ready);
+    if (delayed.length > 0) this.#file.runEach(DELAY_NEW_RUNS, delayed);
     if (limited.length > 0) this.#flow.add(limited, now);
   }
 
@@ -170,11 +268,11 @@ export class SqliteEnqueue {
   #insertRows(rows: readonly unknown[], now: number, origin: Origin): (id: RunId) => boolean {
     const params = { now, ...origin };
     try {
-      this.#file.runEach(sql.INSERT_RUNS, rows, params);
+      this.#file.runEach(INSERT_RUNS, rows, params);
       return () => true;
     } catch (error) {
       if (sqliteCode(error) !== CONSTRAINT) throw error;
-      const missing = this.#file.allEach(sql.INSERT_MISSING_RUNS, rows, params);
+      const missing = this.#file.allEach(INSERT_MISSING_RUNS, rows, params);
       const stored = new Set(missing.map((row) => row.id));
       return (id) => stored.has(id);
     }
@@ -183,14 +281,14 @@ export class SqliteEnqueue {
   lane(queue: string, job: string): number {
     const key = `${queue}\n${job}`;
     const known = this.#lanes.get(key);
-    return known ?? this.#remembered(this.#lanes, key, sql.ENSURE_LANE, { queue, job });
+    return known ?? this.#remembered(this.#lanes, key, ENSURE_LANE, { queue, job });
   }
 
   policy(policy: Policy): number {
     const known = this.#policies.get(policy);
     if (known !== undefined) return known;
     const { leaseMs, timeoutMs, retry, onLost } = policy;
-    return this.#remembered(this.#policies, policy, sql.ENSURE_POLICY, {
+    return this.#remembered(this.#policies, policy, ENSURE_POLICY, {
       digest: policyDigest(policy),
       leaseMs,
       timeoutMs,
@@ -202,7 +300,45 @@ export class SqliteEnqueue {
   /** Remembered only once committed: an id from a transaction that was rolled back is nobody's. */
   #remembered<Key>(known: Cache<Key>, key: Key, template: string, params: Row): number {
     const id = Number(this.#file.get(template, params)?.id);
-    this.#asker.learn(() => known.set(key, id));
+    this.#session.learn(() => known.set(key, id));
     return id;
   }
+}
+
+const FIELD = "enqueue().tx";
+
+/** The handle on which the caller's transaction is open. */
+export function callersHandle(tx: unknown, own: SqliteHandle, field = FIELD): SqliteHandle {
+  const wrong = (message: string) => new ConfigurationError([{ field, message }]);
+  const handle = handleOf(tx, wrong);
+  if (handle !== own) refuseForeign(handle, own, wrong);
+  if (!isOpenTransaction(handle))
+    throw wrong("is a handle without an open transaction; send BEGIN IMMEDIATE first");
+  return handle;
+}
+
+type Wrong = (message: string) => ConfigurationError;
+
+function refuseForeign(handle: SqliteHandle, own: SqliteHandle, wrong: Wrong): void {
+  if (handle.constructor !== own.constructor)
+    throw wrong(
+      "is a handle of another SQLite library than the one that Holdfast uses, and two of them corrupt a file; give that handle as `database` too",
+    );
+  if (fileOf(handle) === "" || fileOf(handle) !== fileOf(own))
+    throw wrong(
+      `is open on ${fileOf(handle) || "a database in memory"}, and Holdfast on ${fileOf(own) || "another one in memory"}; runs are stored in the same file as what they belong to`,
+    );
+}
+
+/** The handle itself, or the one below a Drizzle database or transaction. */
+function handleOf(tx: unknown, wrong: Wrong): SqliteHandle {
+  const { session, $client } = (tx ?? {}) as { session?: { client?: unknown }; $client?: unknown };
+  const found = [tx, $client, session?.client].find(isHandle);
+  if (found) return found;
+  throw wrong("is no SQLite handle; give the DatabaseSync on which your transaction is open");
+}
+
+function isHandle(value: unknown): value is SqliteHandle {
+  const { prepare, exec } = (value ?? {}) as { prepare?: unknown; exec?: unknown };
+  return typeof prepare === "function" && typeof exec === "function";
 }

@@ -1,22 +1,15 @@
-// Keeps items on SQLite, and runs transactions in which a user's work and a write of ours commit together. Such work
-// is synchronous: it holds the file and the event loop, so nothing else of this process runs in between.
-// Many rows travel as one JSON value.
+// Stores items on SQLite. Many rows travel as one JSON value.
 
-import { TxEndedError, TxMustBeSyncError } from "../../shared/errors.js";
-import type * as items from "../items.js";
 import {
+  type ItemResult,
+  Items,
+  type ItemWrite,
   inRounds,
   judgeRepeat,
-  RolledBack,
-  ThrownByWork,
-  toDoneItems,
-  toItemRecords,
   wholeMs,
 } from "../items.js";
-import { itemPageOf } from "../sql/list-page.js";
-import type { Grant, Settlement } from "../store.js";
 import type { SqliteFile } from "./connection.js";
-import type { SqliteLeases } from "./leases.js";
+import type { LeaseRows } from "./lease-rows.js";
 import type { SqliteSession } from "./session.js";
 
 /** Of these rows (run, key), those that are there, by their place. */
@@ -38,144 +31,30 @@ insert into {item_count} (run, outcome, items)
 select value ->> 0, value ->> 1, value ->> 2 from json_each(:rows) where true
 on conflict do update set items = items + excluded.items`;
 
-export const ITEMS_BY_KEYS = /* sql */ `
-select i.key, i.value from json_each(:keys) k cross join {item} i on i.run = :id and i.key = k.value
-where i.error is null`;
-
-export const DONE_ITEMS = /* sql */ `
-select key, value, so_far <= :charsMax as is_within from (
-  select key, value, sum(length(value)) over (order by key) as so_far from (
-    select key, value from {item} where run = :id and error is null order by key limit (:limit + 0)))
-where so_far - length(value) <= :charsMax order by key`;
-
-const OF_OUTCOME =
-  "i.run = :id and (:outcome is null or i.outcome = :outcome) and (:afterKey is null or";
-
-const LIST_ITEMS = {
-  key: itemPageOf({
-    where: `${OF_OUTCOME} i.key > :afterKey)`,
-    order: "i.key",
-    limit: "(:limit + 0)",
-  }),
-  slowest: itemPageOf({
-    where: `${OF_OUTCOME} i.duration_ms < :afterMs or (i.duration_ms = :afterMs and i.key > :afterKey))`,
-    order: "i.duration_ms desc, i.key",
-    limit: "(:limit + 0)",
-  }),
-} as const;
-
-const IS_COMPLETED = /* sql */ `
-select 1 from {outcome} where id = :id and fence = :fence and status = 1`;
-
-export const DELETE_ITEMS = [
-  /* sql */ `delete from {item} where run in (select value from json_each(:ids))`,
-  /* sql */ `delete from {item_count} where run in (select value from json_each(:ids))`,
-] as const;
-
 type Known = { readonly outcome: string; readonly value: string; readonly isDone: boolean };
 
-export class SqliteItems implements items.ItemStore<Settlement> {
-  readonly #asker: SqliteSession;
+export class SqliteItems extends Items {
+  readonly #session: SqliteSession;
   readonly #file: SqliteFile;
-  readonly #leases: SqliteLeases;
+  readonly #leases: LeaseRows;
 
-  constructor(asker: SqliteSession, leases: SqliteLeases) {
-    this.#asker = asker;
-    this.#file = asker.file;
+  constructor(session: SqliteSession, leases: LeaseRows) {
+    super(session);
+    this.#session = session;
+    this.#file = session.file;
     this.#leases = leases;
   }
 
-  storeItems(given: readonly items.ItemWrite[]): Promise<readonly items.ItemAnswer[]> {
-    return this.#asker.write("storeItems", (now) => this.#store(given, now));
+  override store(given: readonly ItemWrite[]): Promise<readonly ItemResult[]> {
+    return this.#session.transact("items.store", (now) => this.storeNow(given, now));
   }
 
-  async doneItems({
-    id,
-    keys,
-    limit,
-    charsMax,
-  }: Parameters<items.ItemStore<Settlement>["doneItems"]>[0]): ReturnType<
-    items.ItemStore<Settlement>["doneItems"]
-  > {
-    return this.#file.read(() => {
-      if (keys === null)
-        return toDoneItems(this.#file.all(DONE_ITEMS, { id, limit, charsMax }), { limit });
-      const rows = this.#file.all(ITEMS_BY_KEYS, { id, keys: JSON.stringify(keys) });
-      const found = rows.map((row) => ({ key: String(row.key), value: String(row.value) }));
-      return { items: found, isAll: false };
-    });
-  }
-
-  async items(filter: items.ItemFilter): Promise<readonly items.ItemRecord[]> {
-    const rows = await this.#file.read(() =>
-      this.#file.all(LIST_ITEMS[filter.sort], {
-        id: filter.id,
-        outcome: filter.outcome ?? null,
-        afterKey: filter.after?.key ?? null,
-        afterMs: filter.after?.durationMs ?? null,
-        limit: filter.limit,
-      }),
-    );
-    return toItemRecords(rows);
-  }
-
-  commit({ work, chance }: items.CommitParams<Settlement>): Promise<"committed" | "stale"> {
-    return this.#transact<"committed" | "stale">("ctx.commit", () => {
-      const settlement = this.#work("ctx.commit", work);
-      const { stale } = this.#leases.settle(
-        { settlements: [settlement], chance },
-        this.#asker.now(),
-      );
-      if (stale.length > 0) throw new RolledBack("stale");
-      return "committed";
-    });
-  }
-
-  commitItem({ work }: items.CommitItemParams): Promise<items.ItemAnswer> {
-    return this.#transact<items.ItemAnswer>("ctx.item", () => {
-      const item = this.#work("ctx.item", work);
-      const [answer] = this.#store([item], this.#asker.now());
-      if (answer !== "stored") throw new RolledBack(answer);
-      return "stored";
-    });
-  }
-
-  async grantState({ id, fence }: Grant): Promise<"held" | "completed" | "gone"> {
-    return this.#file.read(() => {
-      if (this.#file.get(IS_COMPLETED, { id, fence })) return "completed";
-      return this.#leases.leases([fence]).get(fence)?.members.has(id) ? "held" : "gone";
-    });
-  }
-
-  async #transact<Answer>(what: string, work: () => Answer): Promise<Answer> {
-    try {
-      return await this.#asker.write(what, work);
-    } catch (error) {
-      if (error instanceof RolledBack) return error.answer as Answer;
-      throw error instanceof ThrownByWork ? error.error : error;
-    }
-  }
-
-  /** The user's function, in the transaction that is open. */
-  #work<Value>(verb: string, work: (tx: unknown) => Value | Promise<Value>): Value {
-    let value: Value | Promise<Value>;
-    try {
-      value = work(this.#file.handle);
-    } catch (error) {
-      throw new ThrownByWork(error);
-    }
-    if (!this.#file.isInTransaction) throw new ThrownByWork(new TxEndedError(verb));
-    if (!isThenable(value)) return value;
-    // Nobody waits for it any more; what it ends with is of no interest.
-    value.then(undefined, () => undefined);
-    throw new ThrownByWork(new TxMustBeSyncError(verb));
-  }
-
-  #store(given: readonly items.ItemWrite[], now: number): items.ItemAnswer[] {
-    const answers: items.ItemAnswer[] = [];
+  /** Inside of a transaction. */
+  storeNow(given: readonly ItemWrite[], now: number): ItemResult[] {
+    const answers: ItemResult[] = [];
     const leases = this.#leases.leases(given.map(({ fence }) => fence));
     for (const places of inRounds(given)) {
-      const known = this.#known(places.map((at) => given[at] as items.ItemWrite));
+      const known = this.#known(places.map((at) => given[at] as ItemWrite));
       const rows: (string | number | null)[][] = [];
       const counts = new Map<string, [run: string, outcome: string, items: number]>();
       const count = (run: string, outcome: string, change: number) => {
@@ -184,7 +63,7 @@ export class SqliteItems implements items.ItemStore<Settlement> {
         counts.set(name, [run, outcome, before + change]);
       };
       places.forEach((at, place) => {
-        const item = given[at] as items.ItemWrite;
+        const item = given[at] as ItemWrite;
         const { id, key, fence, outcome, value, error } = item;
         const lease = leases.get(fence);
         const there = known.get(place);
@@ -206,7 +85,7 @@ export class SqliteItems implements items.ItemStore<Settlement> {
     return answers;
   }
 
-  #known(given: readonly items.ItemWrite[]): ReadonlyMap<number, Known> {
+  #known(given: readonly ItemWrite[]): ReadonlyMap<number, Known> {
     const rows = JSON.stringify(given.map(({ id, key }) => [id, key]));
     return new Map(
       this.#file.all(KNOWN_ITEMS, { rows }).map((row) => [
@@ -219,12 +98,4 @@ export class SqliteItems implements items.ItemStore<Settlement> {
       ]),
     );
   }
-}
-
-function isThenable<Value>(value: Value | Promise<Value>): value is Promise<Value> {
-  return (
-    typeof value === "object" &&
-    value !== null &&
-    typeof (value as { then?: unknown }).then === "function"
-  );
 }

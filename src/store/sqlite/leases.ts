@@ -1,298 +1,145 @@
-// Leases on SQLite, inside of a write transaction: claiming, renewing, settling, and what is left of a lease.
+// What becomes of leases on SQLite between claim and settle: renewed, marked as begun, taken back when they ran
+// out, and ended where a cancel was not obeyed.
 
 import type { RunId } from "../../runs/rules/run.js";
-import { isSameEnd, toClaim, toEnding } from "../record.js";
-import type { HeldRun } from "../remote.js";
-import { statusCode } from "../rows.js";
-import type * as store from "../store.js";
+import type { Grant } from "../claims.js";
 import {
-  Books,
-  ENDED_CANCELLED,
-  ENDED_FAILED,
-  type LeaseRow,
-  type Origin,
-  type Pending,
-} from "./books.js";
-import { countChildren } from "./child-counts.js";
+  CANCEL_ERROR,
+  type EnforceParams,
+  type LeaseVerbs,
+  type Reclaimed,
+  type ReclaimParams,
+  type RenewParams,
+  type RenewResult,
+  type StaleParams,
+} from "../leases.js";
+import { statusCode } from "../rows.js";
 import type { Row, SqliteFile } from "./connection.js";
-import type { LetThrough, SqliteLimits } from "./flow.js";
-import { BATCH_OF } from "./sql/batches.js";
-import { END_SCHEDULE_RUNS, GATE_REVIVED } from "./sql/schedule-changes.js";
-import * as sql from "./sql/statements.js";
+import { DELETE_LEASE, type LeaseRows, RANDOM_STEP } from "./lease-rows.js";
+import type { SqliteSession } from "./session.js";
+import { isOverItsTime, judgeLoss, type LeaseRow, SettlementRows } from "./settlement-rows.js";
 
-/** Spreads one draw over a batch: multiples of the golden ratio lie as far apart as can be. */
-export const CHANCE_STEP = 0.618034;
+export const MARK_STARTED = /* sql */ `update {lease} set started = :started where fence = :fence`;
 
-type Claimed = { readonly count: number; readonly freeAt: number | null };
-const NONE: Claimed = { count: 0, freeAt: null };
+const EXPIRED = /* sql */ `
+select k.*, l.job, i.id as holder_id, p.attempts, p.delay_ms, p.factor, p.max_ms, p.jitter, p.on_lost
+from {lease} k join {lane} l on l.id = k.lane join {policy} p on p.id = k.policy left join {instance} i on i.no = k.holder
+where k.until <= :now order by k.until limit (:limit + 0)`;
 
-export class SqliteLeases {
+const CANCELLING = /* sql */ `select * from {lease} where cancels is not null`;
+
+const IS_COMPLETED = /* sql */ `
+select 1 from {outcome} where id = :id and fence = :fence and status = 1`;
+
+/** The same rules as in EXPIRE_STALE of postgres/leases.ts. */
+const EXPIRE_STALE = /* sql */ `
+update {lease} as k set until = :now, deadline_at = iif(k.renewed_at <= :now - max(:silentMs, :respectsLeases * p.lease_ms),
+  max(k.deadline_at, :now + 1), min(k.deadline_at, :now))
+from {policy} p
+where p.id = k.policy and k.until > :now
+  and (k.renewed_at <= :now - max(:silentMs, :respectsLeases * p.lease_ms)
+    or k.claimed_at <= :now - max(:ranMs, :respectsLeases * p.timeout_ms))`;
+
+export class SqliteLeases implements LeaseVerbs {
+  readonly #session: SqliteSession;
   readonly #file: SqliteFile;
-  readonly #flow: SqliteLimits;
-  readonly #tables: { readonly file: SqliteFile; readonly flow: SqliteLimits };
+  readonly #leases: LeaseRows;
 
-  constructor(file: SqliteFile, flow: SqliteLimits) {
-    this.#file = file;
-    this.#flow = flow;
-    this.#tables = { file, flow };
+  constructor(session: SqliteSession, leases: LeaseRows) {
+    this.#session = session;
+    this.#file = session.file;
+    this.#leases = leases;
   }
 
-  settle(
-    { settlements, chance }: Pick<store.ExchangeParams, "settlements" | "chance">,
-    now: number,
-  ): { readonly stale: store.Grant[]; readonly hasContinued: boolean } {
-    const leases = this.leases(settlements.map(({ fence }) => fence));
-    const books = new Books();
-    const stale: store.Grant[] = [];
-    const settled = new Map<number, Set<RunId>>();
-    for (const settlement of settlements) {
-      const { id, fence } = settlement;
-      const lease = leases.get(fence);
-      if (settled.get(fence)?.has(id)) continue;
-      if (!lease?.members.has(id)) {
-        if (!this.#wasApplied(settlement)) stale.push({ id, fence });
-        continue;
-      }
-      settled.set(fence, (settled.get(fence) ?? new Set()).add(id));
-      books.settle(lease.row, settlement, lease.cancels.has(id));
-    }
-    for (const [fence, ids] of settled) {
-      this.shrink(fence, [...(leases.get(fence)?.members ?? [])], ids);
-    }
-    return { stale, hasContinued: this.enter(books, { now, chance }) };
-  }
-
-  /** Nobody else has a row locked here: what is held is known. */
-  renew({ holder, fences }: store.RenewParams, now: number): store.RenewAnswer {
-    const rows = this.#file.allEach(sql.RENEW, fences, { holder, now });
-    const held = rows.map((row) => ({
-      fence: Number(row.fence),
-      leaseMs: Number(row.lease_ms),
-      ids: JSON.parse(String(row.ids)) as RunId[],
-    }));
-    return { held, unknown: [] };
-  }
-
-  /** What was applied before, its answer lost, is not stale; only history can tell. */
-  #wasApplied(settlement: store.Settlement): boolean {
-    const { id, fence } = settlement;
-    const ending = this.#file.get(sql.ENDING, { id, fence });
-    return ending !== undefined && isSameEnd(settlement, toEnding(ending));
-  }
-
-  leases(fences: readonly number[]) {
-    const rows = this.#file.allEach(sql.LEASES, [...new Set(fences)]);
-    return new Map(
-      rows.map((each) => {
-        const row = JSON.parse(String(each.lease)) as LeaseRow;
-        const members = new Set(JSON.parse(row.ids) as RunId[]);
-        const cancels = new Set(Object.keys(JSON.parse(row.cancels ?? "{}") as object));
-        return [row.fence, { row, members, cancels }];
-      }),
-    );
-  }
-
-  shrink(fence: number, ids: readonly RunId[], gone: ReadonlySet<RunId>): void {
-    if (gone.size === 0) return;
-    const left = ids.filter((id) => !gone.has(id));
-    if (left.length === 0) this.#file.run(sql.DELETE_LEASE, { fence });
-    else this.#file.run(sql.SHRINK_LEASE, { fence, ids: JSON.stringify(left) });
-  }
-
-  /** Claims what is ready, and what limits let through where that is asked for; answers when one may again. */
-  claim(params: store.ExchangeParams, now: number): Claimed {
-    const { limit, limited } = params;
-    const first = limited === "first" ? this.#claimLimited(params, now) : NONE;
-    const room = limit - first.count;
-    const ready = room > 0 ? this.#claimReady({ ...params, limit: room }, now) : 0;
-    const rest = { ...params, limit: room - ready };
-    const last = limited === "last" && rest.limit > 0 ? this.#claimLimited(rest, now) : NONE;
-    return { count: first.count + ready + last.count, freeAt: first.freeAt ?? last.freeAt };
-  }
-
-  #claimLimited(params: store.ExchangeParams, now: number): Claimed {
-    const { taken, freeAt } = this.#flow.claim(params, now);
-    const isApart = (params.apart ?? []).length > 0;
-    for (const [lane, rows] of byLane(taken)) {
-      this.#grant(rows, { ...params, lane, suspect: params.wantsSuspect ? 1 : 0, now, isApart });
-    }
-    return { count: taken.length, freeAt };
-  }
-
-  /** Answers how many. */
-  #claimReady(
-    { holder, token, jobs, queues, limit, wantsSuspect, apart = [] }: store.ExchangeParams,
-    now: number,
-  ): number {
-    const suspect = wantsSuspect ? 1 : 0;
-    const wanted = wantsSuspect ? Math.min(limit, 1) : limit;
-    let left = wanted;
-    const heads = this.#file.all(sql.HEADS, {
-      suspect,
-      jobs: JSON.stringify(jobs),
-      queues: queues && JSON.stringify(queues),
+  renew(params: RenewParams): Promise<RenewResult> {
+    // Many calls may wait for their turn; a lease must not run out behind them.
+    const isUrgent = true;
+    return this.#session.transact("leases.renew", (now) => this.#leases.renew(params, now), {
+      isUrgent,
     });
-    for (const { lane, job } of heads) {
-      if (left === 0) break;
-      const taken = this.#file.get(sql.READY_ROWS, { lane, suspect, limit: left })?.rows;
-      const rows = JSON.parse(String(taken)) as [RunId, ...number[]][];
-      const last = rows.at(-1);
-      if (!last) continue;
-      this.#file.run(sql.DELETE_READY, { lane, suspect, sortAt: last[1], id: last[0] });
-      left -= rows.length;
-      const isApart = apart.includes(String(job));
-      this.#grant(rows, { holder, token, lane: Number(lane), suspect, now, isApart });
-    }
-    return wanted - left;
   }
 
-  #grant(
-    rows: readonly (readonly [RunId, ...number[]])[],
-    lease: {
-      readonly holder: number;
-      readonly token: string;
-      readonly lane: number;
-      readonly suspect: number;
-      readonly now: number;
-      readonly isApart: boolean;
-    },
-  ): void {
-    const { holder, token, lane, suspect, now, isApart } = lease;
-    for (const { ids, attempt, ...common } of groupsOf(rows, isApart)) {
-      this.#file.get(sql.INSERT_LEASE, {
-        holder,
-        token,
-        lane,
-        suspect,
-        now,
-        ...common,
-        attempt: attempt + 1,
-        ids: JSON.stringify(ids),
-      });
-    }
+  markStarted(grants: readonly Grant[]): Promise<readonly Grant[]> {
+    return this.#session.transact("leases.markStarted", () => {
+      const leases = this.#leases.leases(grants.map(({ fence }) => fence));
+      const valid = grants.filter(({ id, fence }) => leases.get(fence)?.members.has(id));
+      for (const [fence, { row }] of leases) {
+        const begun = valid.filter((grant) => grant.fence === fence).map(({ id }) => id);
+        const started = JSON.stringify([...(JSON.parse(row.started) as RunId[]), ...begun]);
+        if (begun.length > 0) this.#file.run(MARK_STARTED, { fence, started });
+      }
+      return valid;
+    });
   }
 
-  claimsByToken(
-    { holder, token }: { readonly holder: number; readonly token: string },
-    now: number,
-  ): store.Claim[] {
-    return this.#file
-      .all(sql.CLAIMED, { holder, token, now })
-      .map((row) => toClaim(JSON.parse(String(row.claim)) as Parameters<typeof toClaim>[0]));
+  reclaim({ limit, random }: ReclaimParams): Promise<readonly Reclaimed[]> {
+    return this.#session.transact("leases.reclaim", (now) => {
+      const reclaimed: Reclaimed[] = [];
+      const writes = new SettlementRows();
+      for (const row of this.#file.all(EXPIRED, { limit, now })) {
+        const lease = row as LeaseRow & { job: string; holder_id: string | null } & Row;
+        const originOf = this.#leases.originsOf(lease.ids);
+        for (const id of JSON.parse(lease.ids) as RunId[]) {
+          const place = (random + reclaimed.length * RANDOM_STEP) % 1;
+          const lost = { lease, id, origin: originOf(id), now, random: () => place };
+          const to = judgeLoss(lost, writes);
+          reclaimed.push({
+            id,
+            fence: lease.fence,
+            job: lease.job,
+            attempt: lease.attempt,
+            holder: lease.holder_id ?? "unknown",
+            end: isOverItsTime(lease) ? "timeout" : "lost",
+            to,
+          });
+        }
+        this.#file.run(DELETE_LEASE, { fence: lease.fence });
+      }
+      this.#leases.enter(writes, { now, random });
+      return reclaimed;
+    });
   }
 
-  /** The run, if it is held under this fence. */
-  held(grant: store.Grant, now: number): HeldRun<store.Claim> | null {
-    const { id, fence } = grant;
-    const row = this.#file.get(sql.HELD, { id, fence, now });
-    if (!row) return null;
-    const claim = toClaim(JSON.parse(String(row.claim)) as Parameters<typeof toClaim>[0]);
-    const cancels = JSON.parse(String(row.cancels ?? "{}")) as Record<RunId, number>;
-    const owner = this.#file.get(sql.INSTANCE_OF, { holder: Number(row.holder) });
-    return {
-      holder: Number(row.holder),
-      instance: String(owner?.id),
-      remoteBy: typeof owner?.remote_by === "string" ? owner.remote_by : null,
-      claim: { ...claim, runs: claim.runs.filter((run) => run.id === id) },
-      heldMs: Number(row.heldMs),
-      isCancelRequested: cancels[id] !== undefined,
-    };
+  enforceCancels({ graceMs, random }: EnforceParams): Promise<readonly Grant[]> {
+    return this.#session.transact("leases.enforceCancels", (now) => {
+      const ended: Grant[] = [];
+      const writes = new SettlementRows();
+      for (const row of this.#file.all(CANCELLING)) {
+        const lease = row as unknown as LeaseRow;
+        const cancels = JSON.parse(String(lease.cancels)) as Record<RunId, number>;
+        const originOf = this.#leases.originsOf(lease.ids);
+        const ids = JSON.parse(lease.ids) as RunId[];
+        const overdue = ids.filter(
+          (id) => cancels[id] !== undefined && cancels[id] + graceMs <= now,
+        );
+        for (const id of overdue) {
+          writes.finish(lease, {
+            id,
+            ...originOf(id),
+            status: statusCode("cancelled"),
+            ranMs: now - lease.claimed_at,
+            error: CANCEL_ERROR,
+          });
+          ended.push({ id, fence: lease.fence });
+        }
+        this.#leases.shrink(lease.fence, ids, new Set(overdue));
+      }
+      this.#leases.enter(writes, { now, random });
+      return ended;
+    });
   }
 
-  /** `ids` is JSON. */
-  originsOf(ids: string): (id: RunId) => Origin {
-    const rows = this.#file.all(sql.ORIGINS_OF, { ids }) as (Origin & Row)[];
-    const origins = new Map(
-      rows.map(({ id, mode, schedule, batch }) => [id, { mode, schedule, batch }]),
+  async state({ id, fence }: Grant): Promise<"held" | "completed" | "gone"> {
+    return this.#file.read(() => {
+      if (this.#file.get(IS_COMPLETED, { id, fence })) return "completed";
+      return this.#leases.leases([fence]).get(fence)?.members.has(id) ? "held" : "gone";
+    });
+  }
+
+  async expireStale({ respectsLeases = false, ...times }: StaleParams): Promise<number> {
+    const params = { ...times, respectsLeases };
+    return this.#session.transact("leases.expireStale", (now) =>
+      this.#file.run(EXPIRE_STALE, { ...params, now }),
     );
-    return (id) => origins.get(id) ?? { mode: 0, schedule: null, batch: null };
   }
-
-  /** Answers whether a run that comes after a batch was made. */
-  enter(books: Books, { now, chance }: { readonly now: number; readonly chance: number }): boolean {
-    const { finished, counted, attempts, pending, ends, children, left, limited } = books.rows();
-    if (finished.length > 0) {
-      this.#file.runEach(sql.INSERT_OUTCOMES, finished, { now });
-      this.#file.runEach(sql.COUNT_OUTCOMES, counted, { now });
-    }
-    if (attempts.length > 0) this.#file.runEach(sql.INSERT_ATTEMPTS, attempts, { now });
-    const isDelayed = ([, delayMs]: Pending) => delayMs > 0;
-    if (pending.some(isDelayed)) this.#file.runEach(sql.INSERT_WAITING, pending, { now });
-    if (!pending.every(isDelayed)) this.#file.runEach(sql.INSERT_READY, pending, { now });
-    if (ends.length > 0) {
-      const rows = ends.map((end, at) => [...end, (chance + at * CHANCE_STEP) % 1]);
-      this.#file.runEach(END_SCHEDULE_RUNS, rows, { now });
-    }
-    this.#flow.leave(left, now);
-    this.#flow.return(limited, now);
-    return children.length > 0 && countChildren(this.#tables, children, now) > 0;
-  }
-
-  /** A failed or cancelled run goes on; false if it is none. */
-  revive({ id, isGated }: { readonly id: RunId; readonly isGated: boolean }, now: number): boolean {
-    const outcome = this.#file.get(sql.OUTCOME, { id });
-    if (!outcome || outcome.status === statusCode("completed")) return false;
-    this.#file.run(sql.DELETE_OUTCOME, { id });
-    if (outcome.fence !== null) {
-      this.#file.run(sql.KEEP_ATTEMPT, {
-        ...outcome,
-        ended: outcome.status === statusCode("cancelled") ? ENDED_CANCELLED : ENDED_FAILED,
-        startedAt: outcome.started_at,
-        endedAt: outcome.finished_at,
-      });
-    }
-    const batch = (this.#file.get(BATCH_OF, { id })?.batch ?? null) as number | null;
-    const status = Number(outcome.status);
-    if (batch !== null) countChildren(this.#tables, [{ batch, status, isEnd: false }], now);
-    const attempt = Number(outcome.attempt);
-    const extra = Number(outcome.extra) + 1;
-    const again: Pending = [id, 0, attempt, 0, 0, 0, extra, 0];
-    const flow = this.#flow.flowsOf([id]).get(id);
-    if (isGated || flow !== undefined) this.#file.run(GATE_REVIVED, { id, attempt, extra, now });
-    else this.#file.runEach(sql.INSERT_READY, [again], { now });
-    if (flow !== undefined && isGated) this.#flow.keep(id, flow);
-    else if (flow !== undefined) this.#flow.stand(id, flow, now);
-    return true;
-  }
-}
-
-/** Rows of one lane by what a lease has in common, or one by one, in the order in which they were ready. */
-function groupsOf(rows: readonly (readonly [RunId, ...number[]])[], isApart: boolean) {
-  const groups = new Map<
-    string,
-    {
-      ids: RunId[];
-      policy: number;
-      attempt: number;
-      losses: number;
-      refunds: number;
-      laters: number;
-      extra: number;
-      limited: number;
-    }
-  >();
-  for (const [id, , ...common] of rows) {
-    const key = isApart ? id : common.join();
-    const group = groups.get(key);
-    if (group) group.ids.push(id);
-    else {
-      const [policy, attempt, losses, refunds, laters, extra, limited] = common as [
-        number,
-        number,
-        number,
-        number,
-        number,
-        number,
-        number,
-      ];
-      groups.set(key, { ids: [id], policy, attempt, losses, refunds, laters, extra, limited });
-    }
-  }
-  return groups.values();
-}
-
-function byLane(letThrough: readonly LetThrough[]) {
-  const lanes = new Map<number, (readonly [RunId, ...number[]])[]>();
-  for (const { lane, row } of letThrough) lanes.set(lane, [...(lanes.get(lane) ?? []), row]);
-  return lanes;
 }

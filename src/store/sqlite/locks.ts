@@ -3,20 +3,14 @@
 import {
   LOCK_STATES,
   type LockAnswer,
-  type LockFilter,
   type LockGrant,
-  type LockHistoryFilter,
-  type LockHistoryRecord,
-  type LockRecord,
   type LockRequest,
   type LockRevocation,
   type LockState,
-  type LockStats,
   type LockTidied,
   WAITER_VOID_MS,
 } from "../../locks/rules/lock.js";
-import { type LockStore, toHeldGrant, toLockHistory, toLockRecord, toLockStats } from "../locks.js";
-import type { SqliteAudit } from "./audit.js";
+import { LockRows, toHeldGrant } from "../locks.js";
 import type { Row, SqliteFile } from "./connection.js";
 import type { SqliteSession } from "./session.js";
 
@@ -42,7 +36,7 @@ const QUEUE_FOR_LOCK = /* sql */ `
 insert into {lock_waiter} (token, name, holder, priority, seen_at)
 values (:token, :name, :holder, :priority, :now) on conflict (token) do update set seen_at = excluded.seen_at`;
 
-export const LEAVE_LOCK_QUEUE = /* sql */ `delete from {lock_waiter} where token = :token`;
+const LEAVE_LOCK_QUEUE = /* sql */ `delete from {lock_waiter} where token = :token`;
 
 const END_LOCK = /* sql */ `
 delete from {lock} where name = :name and fence = :fence
@@ -60,36 +54,6 @@ update {lock} set until = :now + :leaseMs, renewed_at = :now where name = :name 
 
 const HELD_LOCK = /* sql */ `select fence from {lock} where name = :name and until > :now`;
 
-export const LIST_LOCKS = /* sql */ `
-select l.name, l.fence, l.holder, l.acquired_at, l.renewed_at, l.until,
-  (select count(*) from {lock_waiter} w where w.name = l.name and ${IS_LIVE}) as waiting
-from {lock} l
-where l.until > :now and (:name is null or l.name = :name) and (:after is null or l.name > :after)
-order by l.name limit (:limit + 0)`;
-
-// One name goes by its own index, all of them by their fences.
-const lockHistory = (ofName: string) => /* sql */ `
-select * from (
-  select l.fence, l.name, l.holder, case when l.until > :now then 0 else 2 end as state, l.acquired_at, l.until,
-    case when l.until > :now then null else l.until end as ended_at, null as note
-  from {lock} l where (:before is null or l.fence < :before) ${ofName.replaceAll("$", "l")}
-  union all
-  select * from (
-    select h.fence, h.name, h.holder, h.state, h.acquired_at, h.until, h.ended_at, h.note
-    from {lock_history} h where h.fence < coalesce(:before, 9223372036854775807) ${ofName.replaceAll("$", "h")}
-    order by h.fence desc limit (:limit + 0))
-) order by fence desc limit (:limit + 0)`;
-export const LOCK_HISTORY = lockHistory("");
-export const LOCK_HISTORY_OF = lockHistory("and $.name = :name");
-
-export const LOCK_STATS = /* sql */ `
-select (select count(*) from {lock} where until > :now) as acquired,
-  coalesce(sum(state = 1), 0) as released,
-  (select count(*) from {lock} where until <= :now) + coalesce(sum(state = 2), 0) as expired,
-  coalesce(sum(state = 3), 0) as revoked,
-  (select count(*) from {lock_waiter} w where ${IS_LIVE}) as waiting
-from {lock_history}`;
-
 const EXPIRED_LOCKS = /* sql */ `
 select fence, name, holder from {lock} where until <= :now order by until limit (:limit + 0)`;
 
@@ -106,19 +70,18 @@ delete from {lock_waiter} where no in (
 /** Without a time it ended when its lease ran out, whenever that is noticed. */
 type End = { readonly state: LockState; readonly endedAt?: number; readonly note?: string | null };
 
-export class SqliteLocks implements LockStore {
-  readonly #asker: SqliteSession;
+export class SqliteLocks extends LockRows {
+  readonly #session: SqliteSession;
   readonly #file: SqliteFile;
-  readonly #audit: SqliteAudit;
 
-  constructor(asker: SqliteSession, audit: SqliteAudit) {
-    this.#asker = asker;
-    this.#file = asker.file;
-    this.#audit = audit;
+  constructor(session: SqliteSession) {
+    super(session);
+    this.#session = session;
+    this.#file = session.file;
   }
 
-  async acquireLock(request: LockRequest): Promise<LockAnswer> {
-    return this.#asker.write("acquireLock", (now) => this.#acquire(request, now));
+  async acquire(request: LockRequest): Promise<LockAnswer> {
+    return this.#session.transact("locks.acquire", (now) => this.#acquire(request, now));
   }
 
   #acquire({ name, token, holder, leaseMs, waiting }: LockRequest, now: number): LockAnswer {
@@ -161,65 +124,44 @@ export class SqliteLocks implements LockStore {
     return gone;
   }
 
-  async leaveLockQueue({ token }: { readonly token: string }): Promise<void> {
-    await this.#asker.write("leaveLockQueue", () => this.#file.run(LEAVE_LOCK_QUEUE, { token }));
-  }
-
-  async extendLock({
+  async extend({
     name,
     fence,
     leaseMs,
   }: LockGrant & { readonly leaseMs: number }): Promise<boolean> {
-    return this.#asker.write(
-      "extendLock",
+    return this.#session.transact(
+      "locks.extend",
       (now) => this.#file.run(EXTEND_LOCK, { name, fence, leaseMs, now }) > 0,
     );
   }
 
-  async releaseLock({ name, fence }: LockGrant): Promise<boolean> {
-    return this.#asker.write("releaseLock", (now) => {
+  async release({ name, fence }: LockGrant): Promise<boolean> {
+    return this.#session.transact("locks.release", (now) => {
       if (this.#end({ name, fence }, { state: "released", endedAt: now })) return true;
       // It may have been released before, its answer lost: history knows.
       return this.#file.get(WAS_RELEASED, { name, fence }) !== undefined;
     });
   }
 
-  async revokeLock({ name, note, audit }: LockRevocation) {
+  async revoke({ name, note, audit }: LockRevocation) {
     const work = (now: number) => {
       const fence = this.#file.get(HELD_LOCK, { name, now })?.fence;
       if (fence === undefined) return null;
       const grant = { name, fence: Number(fence) };
       return toHeldGrant(this.#end(grant, { state: "revoked", endedAt: now, note }) as Row);
     };
-    const isDone = (revoked: ReturnType<typeof work>) => revoked !== null;
-    return this.#audit.change({ what: "revokeLock", audit, work, isDone });
+    const hasChanged = (revoked: ReturnType<typeof work>) => revoked !== null;
+    return this.#session.audited({ verb: "locks.revoke", audit, work, hasChanged });
   }
 
-  async locks(filter: LockFilter): Promise<readonly LockRecord[]> {
-    const rows = await this.#asker.read((now) => this.#file.all(LIST_LOCKS, { ...filter, now }));
-    return rows.map(toLockRecord);
-  }
-
-  async lockHistory(filter: LockHistoryFilter): Promise<readonly LockHistoryRecord[]> {
-    const text = filter.name === undefined ? LOCK_HISTORY : LOCK_HISTORY_OF;
-    const rows = await this.#asker.read((now) => this.#file.all(text, { ...filter, now }));
-    return rows.map(toLockHistory);
-  }
-
-  async lockStats(): Promise<LockStats> {
-    return toLockStats(
-      (await this.#asker.read((now) => this.#file.get(LOCK_STATS, { now }))) as Row,
-    );
-  }
-
-  async tidyLocks({
+  async tidy({
     keepMs,
     limit,
   }: {
     readonly keepMs: number;
     readonly limit: number;
   }): Promise<LockTidied> {
-    return this.#asker.write("tidyLocks", (now) => {
+    return this.#session.transact("locks.tidy", (now) => {
       const expired = this.#file.all(EXPIRED_LOCKS, { limit, now }).map(toHeldGrant);
       for (const { name, fence } of expired) this.#end({ name, fence }, { state: "expired" });
       const removed =

@@ -2,11 +2,10 @@
 // times as ISO text, JSON as text, booleans as 0 and 1; private views serve them and the checks.
 
 import { MigrationError } from "../../shared/errors.js";
+import { CREATE_SCHEMA, SCHEMA_VERSION } from "../schema/schema.js";
+import { createPrivateViews, createViews, type ViewForms } from "../schema/views.js";
 import { type Dialect, fillIn } from "../sql/template.js";
-import { createViews, type ViewForms } from "../sql/views.js";
 import type { SqliteFile } from "./connection.js";
-import { CREATE_BATCHES } from "./schema/runs.js";
-import { CREATE_SCHEMA, SCHEMA_VERSION } from "./schema/schema.js";
 
 const FORMS: ViewForms = {
   create: (name) => `drop view if exists {${name}};\ncreate view {${name}} as`,
@@ -17,32 +16,24 @@ const FORMS: ViewForms = {
   member: (text, name) => `(${text} ->> '${name}')`,
 };
 
-export const CREATE_PRIVATE_VIEWS = /* sql */ `
--- Where runs are that have not ended.
-drop view if exists {live_run};
-create view {live_run} as
-select id as run, 'ready' as place, null as fence, lane, policy, attempt, extra from {ready}
-union all
-select id, 'waiting', null, lane, policy, attempt, extra from {waiting}
-union all
-select m.value, 'lease', k.fence, k.lane, k.policy, k.attempt, k.extra from {lease} k, json_each(k.ids) m;
-
--- The runs that schedules take for live.
-drop view if exists {schedule_live};
-create view {schedule_live} as
-select s.id as schedule, m.value as run from {schedule} s, json_each(s.live) m;
-
-drop view if exists {held_lock};
-create view {held_lock} as select name, fence, holder, acquired_at, renewed_at, until from {lock};
-`;
-
+export const CREATE_PRIVATE_VIEWS = createPrivateViews("sqlite", FORMS);
 export const CREATE_VIEWS = createViews(FORMS);
+
+/**
+ * The time in views. Shells of distributions read them too (Debian 12 has 3.40), and `unixepoch('subsec')` is null before
+ * SQLite 3.42.
+ */
+const VIEW_NOW = "cast(round((julianday('now') - 2440587.5) * 86400000) as integer)";
+
+function createAllViews(dialect: Dialect): string {
+  return fillIn(CREATE_PRIVATE_VIEWS + CREATE_VIEWS, { ...dialect, now: VIEW_NOW });
+}
 
 const NO_TABLES = 'The file has no Holdfast tables; run `holdfast migrate` or set migrate: "auto".';
 
 const FOUND = "select * from {schema_version}";
 
-export type SqliteMigration = {
+type SqliteMigration = {
   readonly file: SqliteFile;
   readonly dialect: Dialect;
   readonly migrate: "auto" | "check" | "off";
@@ -77,9 +68,7 @@ async function createSchema(migration: SqliteMigration): Promise<void> {
   if (migrate !== "auto") throw new MigrationError(NO_TABLES);
   await file.write("migrate", () => {
     if (isMigrated(migration)) return;
-    file.exec(
-      fillIn(CREATE_SCHEMA + CREATE_BATCHES + CREATE_PRIVATE_VIEWS + CREATE_VIEWS, dialect),
-    );
+    file.exec(fillIn(CREATE_SCHEMA.sqlite, dialect) + createAllViews(dialect));
     file.run("insert into {schema_version} values (:version, :version, :now)", {
       version: SCHEMA_VERSION,
       now: now(),
@@ -91,7 +80,7 @@ async function createSchema(migration: SqliteMigration): Promise<void> {
 async function remakeViews({ file, dialect }: SqliteMigration): Promise<void> {
   await file.write("migrate", () => {
     if (Number(file.get(FOUND)?.version) >= SCHEMA_VERSION) return;
-    file.exec(fillIn(CREATE_PRIVATE_VIEWS + CREATE_VIEWS, dialect));
+    file.exec(createAllViews(dialect));
     file.run("update {schema_version} set version = :version", { version: SCHEMA_VERSION });
   });
 }

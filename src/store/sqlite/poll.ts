@@ -4,15 +4,27 @@
 
 import { CANCEL_GRACE_MS } from "../../runs/rules/run.js";
 import { toGlobalPause } from "../pause.js";
-import { heeding } from "../record.js";
-import type * as store from "../store.js";
+import { COUNTERS } from "../rows.js";
+import {
+  type PollParams,
+  type PollResult,
+  type WorkVerbs,
+  wakeAtOf,
+  withoutPausedWork,
+} from "../work.js";
 import type { SqliteFile } from "./connection.js";
-import type { SqliteLimits } from "./flow.js";
-import { POLLED_SCHEDULES } from "./schedules.js";
+import { HAS_LINE, LANES_OF_JOBS, MAY_CLAIM, type SqliteLimits } from "./limits.js";
+import { POLLED_SCHEDULES } from "./schedule-statements.js";
 import type { SqliteSession } from "./session.js";
-import { HAS_LINE } from "./sql/flow.js";
-import { LANES_OF_JOBS, MAY_CLAIM } from "./sql/lanes.js";
-import * as sql from "./sql/statements.js";
+
+export const PROMOTE = /* sql */ `
+insert into {ready} (id, sort_at, lane, policy, ${COUNTERS}, suspect)
+select id, wake_at - priority * 60000, lane, policy, ${COUNTERS}, suspect from {waiting}
+where gate is null and wake_at <= :now order by wake_at, id limit (:limit + 0)`;
+
+const DELETE_PROMOTED = /* sql */ `
+delete from {waiting} where id in (
+  select id from {waiting} where gate is null and wake_at <= :now order by wake_at, id limit (:limit + 0))`;
 
 const HAS_READY = (suspect: 0 | 1) => /* sql */ `
 exists (select 1 from {ready}) and exists (
@@ -28,6 +40,7 @@ select json_object(
   'hasLimited', ${HAS_LINE(0)},
   'hasDue', exists (select 1 from {waiting} where gate is null and wake_at <= :now),
   'hasExpired', exists (select 1 from {lease} where until <= :now),
+  'hasWakes', exists (select 1 from {signal} where is_new) or exists (select 1 from {wake}),
   'cancelRequested', (select json_group_array(c.key) from {lease} k, json_each(k.cancels) c
     where k.holder = :holder and k.cancels is not null
       and exists (select 1 from json_each(k.ids) m where m.value = c.key)),
@@ -50,45 +63,45 @@ update {instance} set seen_at = :now, polled_at = iif(:isScheduler, :now, polled
 /** The answer as SQLite writes it: truth is 0 or 1. */
 type Polled = {
   readonly [Member in keyof Omit<
-    store.PollAnswer,
-    "now" | "halt" | "lastPolledAt"
-  >]: store.PollAnswer[Member] extends boolean ? 0 | 1 : store.PollAnswer[Member];
+    PollResult,
+    "now" | "pause" | "lastPolledAt"
+  >]: PollResult[Member] extends boolean ? 0 | 1 : PollResult[Member];
 } & { readonly nextTickAt: number | null; readonly paused: unknown; readonly quiet: unknown };
 
-export class SqlitePoll implements Pick<store.Store, "poll" | "promote"> {
-  readonly #asker: SqliteSession;
+export class SqliteWork implements WorkVerbs {
+  readonly #session: SqliteSession;
   readonly #flow: SqliteLimits;
 
-  constructor(asker: SqliteSession, flow: SqliteLimits) {
-    this.#asker = asker;
+  constructor(session: SqliteSession, flow: SqliteLimits) {
+    this.#session = session;
     this.#flow = flow;
   }
 
-  poll(params: store.PollParams): Promise<store.PollAnswer> {
-    const { file } = this.#asker;
-    return this.#asker.write("poll", (now) => {
+  poll(params: PollParams): Promise<PollResult> {
+    const { file } = this.#session;
+    return this.#session.transact("poll", (now) => {
       file.look();
       return pollOnce(file, params, now);
     });
   }
 
   promote({ limit }: { readonly limit: number }): Promise<number> {
-    const { file } = this.#asker;
-    return this.#asker.write("promote", (now) => {
+    const { file } = this.#session;
+    return this.#session.transact("promote", (now) => {
       const limited = this.#flow.promote({ limit }, now);
       // Those are behind their gates now: as many as are left of the limit are due beside them.
       const rest = { limit: limit - limited, now };
-      file.run(sql.PROMOTE, rest);
-      return limited + file.run(sql.DELETE_PROMOTED, rest);
+      file.run(PROMOTE, rest);
+      return limited + file.run(DELETE_PROMOTED, rest);
     });
   }
 }
 
 function pollOnce(
   file: SqliteFile,
-  { holder, jobs, queues, isScheduler, wantsLastPoll = false }: store.PollParams,
+  { holder, jobs, queues, isScheduler, wantsLastPoll = false }: PollParams,
   now: number,
-): store.PollAnswer {
+): PollResult {
   const row = file.get(POLL, {
     holder,
     now,
@@ -104,20 +117,21 @@ function pollOnce(
   file.run(SEE_INSTANCE, { holder, isScheduler, now });
   const { cancelRequested, nextWakeAt, nextTickAt } = polled;
   const wakeAt = Math.min(nextWakeAt ?? Infinity, nextTickAt ?? Infinity);
-  return heeding({
+  return withoutPausedWork({
     now,
-    halt: toGlobalPause(polled),
+    pause: toGlobalPause(polled),
     hasReady: polled.hasReady === 1,
     hasSuspect: polled.hasSuspect === 1,
     hasLimited: polled.hasLimited === 1,
     hasDue: polled.hasDue === 1,
     hasExpired: polled.hasExpired === 1,
+    hasWakes: polled.hasWakes === 1,
     hasDueSchedule: polled.hasDueSchedule === 1,
     hasFreeGate: polled.hasFreeGate === 1,
     hasGated: polled.hasGated === 1,
     lastPolledAt,
     hasOverdueCancel: polled.hasOverdueCancel === 1,
     cancelRequested,
-    nextWakeAt: wakeAt === Infinity ? null : wakeAt,
+    nextWakeAt: wakeAtOf(wakeAt === Infinity ? null : wakeAt),
   });
 }

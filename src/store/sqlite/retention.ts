@@ -1,41 +1,62 @@
-// What is past its time on SQLite: a bounded number of rows at once, and a job may keep its runs for less.
+// Removes rows past their retention on SQLite, a bounded number at once.
 
-import {
-  firstIdAt,
-  judgeVisited,
-  type PrunedJob,
-  type PruneJobParams,
-  type PruneParams,
-  type RetentionStore,
-} from "../retention.js";
-import { ONE_TOO_MANY, PRUNE_OLD_LOGS, VISIT } from "../sql/retention.js";
-import type { SqliteAccess } from "./access.js";
-import type { SqliteAlerts } from "./alerts.js";
-import type { SqliteAudit } from "./audit.js";
-import type { SqliteFile } from "./connection.js";
-import type { SqliteLimits } from "./flow.js";
-import { DELETE_ITEMS } from "./items.js";
-import { PRUNE_LOGS } from "./logs.js";
-import type { SqlitePause } from "./pause.js";
-import { PRUNE_PROGRESS } from "./progress.js";
+import { pruneAlerts } from "../alerts/alerts.js";
+import { pruneAudit } from "../audit.js";
+import { pruneExpiredKeys } from "../keys.js";
+import { prunePauses } from "../pause.js";
+import { firstIdAt, type PruneParams, Retention, removeEnded, TICKS_KEPT } from "../retention.js";
+import { pruneSessions } from "../sessions.js";
+import type { SqliteLimits } from "./limits.js";
 import type { SqliteSession } from "./session.js";
-import { PRUNE_BATCHES } from "./sql/batches.js";
-import {
-  PRUNE_BACKFILLS,
-  PRUNE_RUNS_OF_SCHEDULES,
-  PRUNE_TICKS,
-  THIN_TICKS,
-  VISIT_TICKS,
-} from "./sql/schedule-changes.js";
-import * as sql from "./sql/statements.js";
 
-const REMOVE_RUNS = [
-  ...PRUNE_RUNS_OF_SCHEDULES,
-  ...DELETE_ITEMS,
-  PRUNE_PROGRESS,
-  PRUNE_LOGS,
-  ...sql.PRUNE,
-];
+/** A batch lasts for as long as the run that made it: a later attempt may ask for it. */
+export const PRUNE_BATCHES = /* sql */ `
+delete from {batch} where id in (
+  select b.id from {batch} b
+  where b.ended_at < :now - :keepMs and not exists (select 1 from {run} r where r.id = b.run) limit (:limit + 0))`;
+
+/** Terminal runs past their time, oldest first. Ids begin with the time of creation: younger ones are not looked at. */
+const OLD_RUNS = /* sql */ `
+select o.id from {outcome} o where o.id < :before and o.finished_at < :now - :keepMs order by o.id limit (:limit + 0)`;
+const PRUNE_KEYS = /* sql */ `
+delete from {key} where (job, key) in (select job, key from {key} where expires_at <= :now limit (:limit + 0))`;
+const PRUNE_INSTANCES = /* sql */ `
+delete from {instance} where seen_at < :now - :keepMs - 86400000
+  and not exists (select 1 from {lease} k where k.holder = {instance}.no)`;
+const PRUNE_ROLLUPS = /* sql */ `
+delete from {rollup} where hour_at < :now - max(:keepMs, 2678400000)`;
+
+// A stretch is old when its last tick is; its first one is older, and has the index.
+const PRUNE_TICKS = /* sql */ `
+delete from {tick} where (schedule, at) in (
+  select schedule, at from {tick} indexed by {tick_at}
+  where at < :now - :keepMs and last_at < :now - :keepMs order by at limit (:limit + 0))`;
+
+/** Of whole days, in the order of the index, from where the last look came to. */
+const VISIT_TICKS = /* sql */ `
+select schedule, at from {tick} indexed by {tick_at}
+where (at, schedule) > (:afterAt, :afterSchedule) and at < :untilAt order by at, schedule limit (:limit + 0)`;
+
+/**
+ * Of those, the ones that go: see thinDay of postgres/days.ts for what stays. Asked in the order of what it costs: only
+ * of rows that fired, or are not the first of their minute, are the newer ones counted.
+ */
+const THIN_TICKS = /* sql */ `
+delete from {tick} where (schedule, at) in (
+  select t.schedule, t.at from json_each(:rows) e
+  cross join {tick} t on t.schedule = e.value ->> 0 and t.at = e.value ->> 1
+  where not (t.outcome <> 0 and (t.last_at >= t.at + 60000 or not exists (
+      select 1 from {tick} x where x.schedule = t.schedule and x.at >= t.at - t.at % 60000 and x.at < t.at and x.outcome <> 0)))
+    and ${TICKS_KEPT} <= (select count(*) from (
+      select 1 from {tick} y where y.schedule = t.schedule and y.at > t.at
+        and y.at < t.at - t.at % 86400000 + 86400000 + :keepTicksMs limit ${TICKS_KEPT})))`;
+const PRUNE_BACKFILLS = /* sql */ `delete from {backfill} where ended_at < :now - :keepMs`;
+
+/** Lines that are older than lines are kept, of runs that are still there. */
+const PRUNE_OLD_LOGS = /* sql */ `
+delete from {log} where (run, fence, no) in (
+  select g.run, g.fence, g.no from {log} g where g.run < :before and g.at < :now - :keepLogsMs
+  order by g.run, g.fence, g.no limit (:limit + 0))`;
 
 const DAY_MS = 86_400_000;
 /** Rows of the ledger that one prune looks at without finding any that goes. */
@@ -43,45 +64,43 @@ const VISITED_MAX = 10_000;
 
 /** What has rows of its own that grow old. */
 type Parts = {
-  readonly asker: SqliteSession;
+  readonly session: SqliteSession;
   readonly flow: SqliteLimits;
-  readonly alerts: SqliteAlerts;
-  readonly pause: SqlitePause;
-  readonly audit: SqliteAudit;
-  readonly access: SqliteAccess;
 };
 
-export class SqliteRetention implements RetentionStore {
+export class SqliteRetention extends Retention {
   readonly #parts: Parts;
   /** How far the ledger was gone through. */
   #thinned = { afterAt: -1, afterSchedule: 0 };
 
   constructor(parts: Parts) {
+    super(parts.session);
     this.#parts = parts;
   }
 
   prune({ keepMs, keepTicksMs, keepLogsMs = keepMs, limit }: PruneParams): Promise<number> {
-    const { asker, flow, alerts, pause, audit, access } = this.#parts;
-    const { file } = asker;
-    return asker.write("prune", (now) => {
+    const { session, flow } = this.#parts;
+    const { file } = session;
+    return session.transact("retention.prune", (now) => {
       const before = firstIdAt(now - keepMs);
-      const old = file.all(sql.OLD_RUNS, { keepMs, limit, now, before }).map((row) => row.id);
-      removeRuns(file, old);
+      const old = file.all(OLD_RUNS, { keepMs, limit, now, before }).map(({ id }) => String(id));
+      session.drive(removeEnded("sqlite", { ids: old }), now);
       const oldLines = { before: firstIdAt(now - keepLogsMs), keepLogsMs, limit, now };
       const rest = [
-        file.run(sql.PRUNE_KEYS, { limit, now }),
-        file.run(sql.PRUNE_INSTANCES, { keepMs, now }),
-        file.run(sql.PRUNE_ROLLUPS, { keepMs, now }),
+        file.run(PRUNE_KEYS, { limit, now }),
+        file.run(PRUNE_INSTANCES, { keepMs, now }),
+        file.run(PRUNE_ROLLUPS, { keepMs, now }),
         file.run(PRUNE_TICKS, { keepMs: Math.max(keepMs, keepTicksMs), limit, now }),
         keepTicksMs < keepMs ? this.#thinLedger({ keepTicksMs, limit, now }) : 0,
         file.run(PRUNE_BACKFILLS, { keepMs, now }),
         file.run(PRUNE_BATCHES, { keepMs, limit, now }),
         flow.prune(limit, now),
-        keepLogsMs < keepMs ? file.run(PRUNE_OLD_LOGS.sqlite, oldLines) : 0,
-        alerts.prune({ keepMs, limit }, now),
-        pause.prune(keepMs, now),
-        audit.prune({ keepMs, limit }, now),
-        access.prune(now),
+        keepLogsMs < keepMs ? file.run(PRUNE_OLD_LOGS, oldLines) : 0,
+        session.drive(pruneAlerts({ keepMs, limit }), now),
+        session.drive(prunePauses(keepMs), now),
+        session.drive(pruneAudit({ keepMs, limit }), now),
+        session.drive(pruneExpiredKeys(), now),
+        session.drive(pruneSessions(), now),
       ];
       return rest.reduce((sum, removed) => sum + removed, old.length);
     });
@@ -97,7 +116,7 @@ export class SqliteRetention implements RetentionStore {
     readonly now: number;
   }) {
     const { keepTicksMs, limit, now } = params;
-    const { file } = this.#parts.asker;
+    const { file } = this.#parts.session;
     const untilAt = now - keepTicksMs - ((now - keepTicksMs) % DAY_MS);
     for (let visited = 0; visited < VISITED_MAX; visited += limit) {
       const rows = file.all(VISIT_TICKS, { ...this.#thinned, untilAt, limit });
@@ -110,31 +129,4 @@ export class SqliteRetention implements RetentionStore {
     }
     return 0;
   }
-
-  pruneJob({ job, keepMs, keepCount, after, limit }: PruneJobParams): Promise<PrunedJob> {
-    const { file } = this.#parts.asker;
-    return this.#parts.asker.write("prune", (now) => {
-      const edge =
-        keepCount === null
-          ? null
-          : (file.get(ONE_TOO_MANY.sqlite, { job, count: keepCount })?.id ?? null);
-      const until = keepMs === null ? null : now - keepMs;
-      const before = until === null ? null : firstIdAt(until);
-      const rows = file.all(VISIT.sqlite, { job, after, before, edge, until, limit });
-      const visited = rows.map((row) => ({
-        id: String(row.id),
-        isOld: row.is_mine === 1 && row.is_old === 1,
-        isYoung: row.is_mine === 1 && row.is_old !== 1,
-      }));
-      const { ids, answer } = judgeVisited(visited, { after, limit });
-      removeRuns(file, ids);
-      return answer(ids.length);
-    });
-  }
-}
-
-/** Inside of a write transaction: ended runs, with all that is kept of them. */
-export function removeRuns(file: SqliteFile, runs: readonly unknown[]): void {
-  const ids = JSON.stringify(runs);
-  for (const statement of REMOVE_RUNS) file.run(statement, { ids });
 }

@@ -1,135 +1,103 @@
-// Single runs on SQLite: what is known of them, and what operators do to them.
+// Applies what operators do to one run on SQLite: each verb is one write transaction, inside of which it looks where the run is.
 
-import { MODES, type RunId } from "../../runs/rules/run.js";
-import { idsFrom } from "../../shared/id.js";
-import { toAttemptRecord, toRunRecord, toRunRecords, toWaiting } from "../record.js";
+import type { RunId } from "../../runs/rules/run.js";
+import type { Audited } from "../audit.js";
+import { CANCELLED_ERROR } from "../leases.js";
 import { statusCode } from "../rows.js";
-import type * as store from "../store.js";
-import type { RunVerbs } from "../store-of-parts.js";
-import type { SqliteAudit } from "./audit.js";
-import { Books, type LeaseRow } from "./books.js";
+import { type CancelResult, type RetryResult, Runs } from "../runs.js";
 import type { SqliteFile } from "./connection.js";
-import type { SqliteLimits } from "./flow.js";
-import type { SqliteLeases } from "./leases.js";
-import { removeRuns } from "./retention.js";
+import { type LeaseRows, OUTCOME } from "./lease-rows.js";
+import type { SqliteLimits } from "./limits.js";
 import type { SqliteSession } from "./session.js";
-import { WAITING_FOR } from "./sql/flow.js";
-import * as sql from "./sql/statements.js";
+import { type LeaseRow, SettlementRows } from "./settlement-rows.js";
 
-type Removal = "removed" | "not_terminal" | "not_found";
+const DELETE_PENDING_READY = /* sql */ `
+delete from {ready} where id = :id
+returning id, lane, attempt, extra, (select r.schedule from {run} r where r.id = :id) as schedule,
+  (select r.batch from {run} r where r.id = :id) as batch`;
 
-export class SqliteRuns implements RunVerbs {
-  readonly #asker: SqliteSession;
+const DELETE_PENDING_WAITING = /* sql */ `
+delete from {waiting} where id = :id
+returning id, lane, attempt, extra, (select r.schedule from {run} r where r.id = :id) as schedule,
+  (select r.batch from {run} r where r.id = :id) as batch`;
+
+const INSERT_CANCELLED = /* sql */ `
+insert into {outcome} (id, finished_at, lane, attempt, extra, status) values (:id, :now, :lane, :attempt, :extra, 3)`;
+
+export const HOLDING = /* sql */ `
+select k.* from {lease} k where exists (select 1 from json_each(k.ids) m where m.value = :id)`;
+
+const SET_CANCELS = /* sql */ `update {lease} set cancels = :cancels where fence = :fence`;
+
+export const RUN = /* sql */ `select * from {run} where id = :id`;
+
+export class SqliteRuns extends Runs {
+  readonly #session: SqliteSession;
   readonly #file: SqliteFile;
-  readonly #leases: SqliteLeases;
+  readonly #leases: LeaseRows;
   readonly #flow: SqliteLimits;
-  readonly #audit: SqliteAudit;
 
   constructor(params: {
-    readonly asker: SqliteSession;
-    readonly leases: SqliteLeases;
+    readonly session: SqliteSession;
+    readonly leases: LeaseRows;
     readonly flow: SqliteLimits;
-    readonly audit: SqliteAudit;
   }) {
-    this.#asker = params.asker;
-    this.#file = params.asker.file;
+    super(params.session);
+    this.#session = params.session;
+    this.#file = params.session.file;
     this.#leases = params.leases;
     this.#flow = params.flow;
-    this.#audit = params.audit;
   }
 
-  cancel({ audit, ...params }: Parameters<store.Store["cancel"]>[0]): Promise<store.CancelAnswer> {
-    return this.#audit.change({
-      what: "cancel",
+  cancel({
+    audit,
+    ...params
+  }: { readonly id: RunId; readonly random: number } & Audited): Promise<CancelResult> {
+    return this.#session.audited({
+      verb: "runs.cancel",
       audit,
       work: (now) => this.#cancel(params, now),
-      isDone: (answer) => answer === "cancelled" || answer === "requested",
+      hasChanged: (answer) => answer === "cancelled" || answer === "requested",
     });
   }
 
   #cancel(
-    { id, chance }: { readonly id: RunId; readonly chance: number },
+    { id, random }: { readonly id: RunId; readonly random: number },
     now: number,
-  ): store.CancelAnswer {
+  ): CancelResult {
     const pending =
-      this.#file.get(sql.DELETE_PENDING_READY, { id }) ??
-      this.#file.get(sql.DELETE_PENDING_WAITING, { id });
+      this.#file.get(DELETE_PENDING_READY, { id }) ??
+      this.#file.get(DELETE_PENDING_WAITING, { id });
     if (pending) {
-      this.#file.run(sql.INSERT_CANCELLED, { ...pending, now });
-      const books = new Books();
+      this.#file.run(INSERT_CANCELLED, { ...pending, now });
+      const writes = new SettlementRows();
       const schedule = pending.schedule as number | null;
       const batch = pending.batch as number | null;
-      books.end({ id, schedule, batch, status: statusCode("cancelled") });
-      this.#leases.enter(books, { now, chance });
+      const status = statusCode("cancelled");
+      writes.end({ id, schedule, batch, status, error: CANCELLED_ERROR });
+      this.#leases.enter(writes, { now, random });
       this.#flow.leave([id], now);
       return "cancelled";
     }
-    const lease = this.#file.get(sql.HOLDING, { id }) as LeaseRow | undefined;
+    const lease = this.#file.get(HOLDING, { id }) as LeaseRow | undefined;
     if (lease) {
       const cancels = {
         [id]: now,
         ...(JSON.parse(lease.cancels ?? "{}") as Record<RunId, number>),
       };
-      this.#file.run(sql.SET_CANCELS, { fence: lease.fence, cancels: JSON.stringify(cancels) });
+      this.#file.run(SET_CANCELS, { fence: lease.fence, cancels: JSON.stringify(cancels) });
       return "requested";
     }
-    return this.#file.get(sql.OUTCOME, { id }) ? "already_terminal" : "not_found";
+    return this.#file.get(OUTCOME, { id }) ? "already_terminal" : "not_found";
   }
 
-  retry({ id, audit }: Parameters<store.Store["retry"]>[0]): Promise<store.RetryAnswer> {
-    const work = (now: number): store.RetryAnswer => {
+  retry({ id, audit }: { readonly id: RunId } & Audited): Promise<RetryResult> {
+    const work = (now: number): RetryResult => {
       if (this.#leases.revive({ id, isGated: false }, now)) return "pending";
-      if (this.#file.get(sql.OUTCOME, { id })) return "completed";
-      return this.#file.get(sql.RUN, { id }) ? "not_terminal" : "not_found";
+      if (this.#file.get(OUTCOME, { id })) return "completed";
+      return this.#file.get(RUN, { id }) ? "not_terminal" : "not_found";
     };
-    const isDone = (answer: store.RetryAnswer) => answer === "pending";
-    return this.#audit.change({ what: "retry", audit, work, isDone });
-  }
-
-  remove({ id, audit }: Parameters<store.Store["remove"]>[0]): Promise<Removal> {
-    const work = (): Removal => {
-      if (!this.#file.get(sql.OUTCOME, { id }))
-        return this.#file.get(sql.RUN, { id }) ? "not_terminal" : "not_found";
-      removeRuns(this.#file, [id]);
-      return "removed";
-    };
-    const isDone = (answer: Removal) => answer === "removed";
-    return this.#audit.change({ what: "remove", audit, work, isDone });
-  }
-
-  async runsLike({
-    digits,
-    limit,
-  }: Parameters<store.Store["runsLike"]>[0]): Promise<readonly RunId[]> {
-    const params = { ...idsFrom(digits), digits, limit };
-    const rows = await this.#file.read(() => this.#file.all(sql.RUNS_LIKE, params));
-    return rows.map((row) => String(row.id));
-  }
-
-  async run(id: RunId): Promise<store.RunRecord | null> {
-    const row = await this.#file.read(() => this.#file.get(sql.GET_RUN, { id }));
-    return row ? toRunRecord(row) : null;
-  }
-
-  async runs(filter: store.RunFilter): Promise<readonly store.RunRecord[]> {
-    const mode = filter.mode === undefined ? null : MODES.indexOf(filter.mode);
-    const statement = sql.LIST_RUNS[filter.status ?? "any"];
-    const rows = await this.#file.read(() => this.#file.all(statement, { ...filter, mode }));
-    return toRunRecords(rows);
-  }
-
-  async attempts(id: RunId): Promise<readonly store.AttemptRecord[]> {
-    return (await this.#file.read(() => this.#file.all(sql.ATTEMPTS, { id }))).map(toAttemptRecord);
-  }
-
-  async terminal(ids: readonly RunId[]): Promise<readonly RunId[]> {
-    const params = { ids: JSON.stringify(ids) };
-    const rows = await this.#file.read(() => this.#file.all(sql.TERMINAL, params));
-    return rows.map((row) => String(row.id));
-  }
-
-  async waitingFor(id: RunId): ReturnType<store.Store["waitingFor"]> {
-    const row = await this.#asker.read((now) => this.#file.get(WAITING_FOR, { id, now }));
-    return row ? toWaiting(row) : null;
+    const hasChanged = (answer: RetryResult) => answer === "pending";
+    return this.#session.audited({ verb: "runs.retry", audit, work, hasChanged });
   }
 }

@@ -1,17 +1,27 @@
 // Asking SQLite: looks and write transactions at the database's time. What a transaction has learnt (the number
 // of a new lane or policy) is remembered once it is committed, and not before.
 
+import type { AuditEntry } from "../../operations/rules/audit.js";
+import { addAudit } from "../audit.js";
+import type { Row } from "../rows.js";
+import type { Lost, Params, Statement, Steps, StoreSession, Write } from "../session.js";
+import { render, type SqlText } from "../sql/dialect.js";
 import type { SqliteFile } from "./connection.js";
-import { NOW } from "./sql/statements.js";
 
-export class SqliteSession {
+export const NOW = /* sql */ `select {now} as now`;
+
+/** A statement without rows must not be asked for them: some SQLite libraries refuse that. */
+const HAS_ROWS = /^\s*select\b|\breturning\b|^\s*with\b(?![\s\S]*\b(insert|update|delete)\b)/i;
+
+export class SqliteSession implements StoreSession {
+  readonly engine = "sqlite";
   readonly file: SqliteFile;
   readonly #now: (() => number) | undefined;
   #learnt: (() => void)[] = [];
 
   constructor(params: {
     readonly file: SqliteFile;
-    /** Undefined: the database's own. */
+    /** The clock. Undefined: the clock of the database. */
     readonly now?: (() => number) | undefined;
   }) {
     this.file = params.file;
@@ -22,11 +32,48 @@ export class SqliteSession {
     return this.#now ? this.#now() : Number(this.file.get(NOW)?.now);
   }
 
-  read<T>(look: (now: number) => T): Promise<T> {
+  read({ sql, params = {} }: Statement): Promise<readonly Row[]> {
+    return this.file.read(() => this.#send(sql, params, this.now()));
+  }
+
+  reads<T>(_: string, work: () => Steps<T>): Promise<T> {
+    return this.file.read(() => this.drive(work(), this.now()));
+  }
+
+  write({ verb, sql, params = {} }: Write): Promise<readonly Row[]> {
+    return this.transact(verb, (now) => this.#send(sql, params, now));
+  }
+
+  transaction<T>(verb: string, _: Lost, work: () => Steps<T>): Promise<T> {
+    return this.transact(verb, (now) => this.drive(work(), now));
+  }
+
+  /** Statements that are written once, inside of a transaction that is open already. */
+  drive<T>(steps: Steps<T>, now: number): T {
+    let next = steps.next();
+    while (!next.done) {
+      const { sql, params } = next.value;
+      next = steps.next(this.#send(sql, params, now));
+    }
+    return next.value;
+  }
+
+  #send(sql: SqlText, params: Params, now: number): readonly Row[] {
+    const template = render(sql, "sqlite");
+    const values: Row = { now };
+    // A list is one parameter: its JSON text.
+    for (const [name, value] of Object.entries(params))
+      values[name] = Array.isArray(value) ? JSON.stringify(value) : value;
+    if (HAS_ROWS.test(template)) return this.file.all(template, values);
+    this.file.run(template, values);
+    return [];
+  }
+
+  look<T>(look: (now: number) => T): Promise<T> {
     return this.file.read(() => look(this.now()));
   }
 
-  async write<T>(
+  async transact<T>(
     what: string,
     work: (now: number) => T,
     options?: Parameters<SqliteFile["write"]>[2],
@@ -40,6 +87,21 @@ export class SqliteSession {
     const value = await this.file.write(what, transaction, options);
     for (const remember of learnt) remember();
     return value;
+  }
+
+  /** One write transaction, with an entry of the audit trail if it changed something. */
+  audited<T>(params: {
+    readonly verb: string;
+    readonly audit: AuditEntry | undefined;
+    readonly work: (now: number) => T;
+    readonly hasChanged: (result: T) => boolean;
+  }): Promise<T> {
+    const { verb, audit, work, hasChanged } = params;
+    return this.transact(verb, (now) => {
+      const result = work(now);
+      if (hasChanged(result)) this.drive(addAudit(audit), now);
+      return result;
+    });
   }
 
   /** What the transaction that begins now will have learnt. */

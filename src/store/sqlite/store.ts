@@ -1,39 +1,40 @@
 // The store on SQLite: every verb is one short write transaction, so its decisions and its writes cannot be
 // interleaved with another's. Where PostgreSQL decides inside a statement, the parts decide in between, with
-// the same pure functions that the engine uses. Here is what it is made of; who keeps which verb is in
-// store-of-parts.ts, and how in the file of each part.
+// the same pure functions that the engine uses. This file makes the object of each noun and owns the file.
 
 import type { Clock, Random } from "../../shared/ports.js";
+import { Audit } from "../audit.js";
+import { Instances } from "../instances.js";
+import { AccessKeys } from "../keys.js";
+import { Pauses } from "../pause.js";
+import { Queues } from "../queues.js";
+import { Calendars } from "../schedules/calendars.js";
+import { Sessions } from "../sessions.js";
 import type { Dialect } from "../sql/template.js";
+import { Statistics } from "../statistics.js";
 import type * as store from "../store.js";
-import { StoreOfParts } from "../store-of-parts.js";
-import { SqliteAccess } from "./access.js";
 import { SqliteAlerts } from "./alerts.js";
-import { SqliteAudit } from "./audit.js";
 import { SqliteBatches } from "./batches.js";
-import { SqliteChecks } from "./checks.js";
-import { SqliteFile, type SqliteHandle, type SqliteSource } from "./connection.js";
+import { SqliteChecks, SqliteRepairs } from "./checks.js";
+import { SqliteCommits } from "./commits.js";
+import { SqliteFile } from "./connection.js";
 import { SqliteEnqueue } from "./enqueue.js";
-import { SqliteExchange } from "./exchange.js";
-import { SqliteFigures } from "./figures.js";
-import { SqliteLimits } from "./flow.js";
-import { SqliteHolding } from "./holding.js";
-import { SqliteInstances } from "./instances.js";
+import { SqliteClaims } from "./exchange.js";
+import type { SqliteHandle, SqliteSource } from "./handle.js";
 import { SqliteItems } from "./items.js";
+import { SqliteJobs } from "./jobs.js";
+import { LeaseRows } from "./lease-rows.js";
 import { SqliteLeases } from "./leases.js";
+import { SqliteLimits } from "./limits.js";
 import { SqliteLocks } from "./locks.js";
-import { SqliteLogs } from "./logs.js";
 import { migrateSqlite } from "./migrate.js";
-import { SqliteOperators } from "./operators.js";
-import { SqlitePause } from "./pause.js";
-import { SqlitePoll } from "./poll.js";
-import { SqliteProgress } from "./progress.js";
-import { SqliteRepairs } from "./repairs.js";
+import { SqliteWork } from "./poll.js";
+import { SqliteLogs, SqliteProgress } from "./reports.js";
 import { SqliteRetention } from "./retention.js";
 import { SqliteRuns } from "./runs.js";
 import { SqliteSchedules } from "./schedules.js";
 import { SqliteSession } from "./session.js";
-import { SqliteWithin } from "./within.js";
+import { SqliteSignals, SqliteSteps } from "./steps.js";
 
 export const SQLITE_DIALECT: Dialect = {
   // The public views have the names of the other engine's, which has a schema for them.
@@ -41,10 +42,10 @@ export const SQLITE_DIALECT: Dialect = {
   now: "cast(unixepoch('subsec') * 1000 as integer)",
 };
 
-export type SqliteStoreParams = {
+type SqliteStoreParams = {
   readonly source: SqliteSource;
   readonly clock: Clock;
-  readonly chance: Random;
+  readonly random: Random;
   readonly synchronous: "FULL" | "NORMAL";
   readonly migrate: "auto" | "check" | "off";
   readonly mayCreate: boolean;
@@ -52,8 +53,35 @@ export type SqliteStoreParams = {
   readonly now?: () => number;
 };
 
-export class SqliteStore extends StoreOfParts {
+export class SqliteStore implements store.Store {
   readonly engine = "sqlite";
+  readonly enqueue: SqliteEnqueue;
+  readonly claims: SqliteClaims;
+  readonly leases: SqliteLeases;
+  readonly work: SqliteWork;
+  readonly runs: SqliteRuns;
+  readonly batches: SqliteBatches;
+  readonly items: SqliteItems;
+  readonly commits: SqliteCommits;
+  readonly progress: SqliteProgress;
+  readonly logs: SqliteLogs;
+  readonly schedules: SqliteSchedules;
+  readonly calendars: Calendars;
+  readonly locks: SqliteLocks;
+  readonly jobs: SqliteJobs;
+  readonly instances: Instances;
+  readonly queues: Queues;
+  readonly pause: Pauses;
+  readonly audit: Audit;
+  readonly sessions: Sessions;
+  readonly signals: SqliteSignals;
+  readonly steps: SqliteSteps;
+  readonly keys: AccessKeys;
+  readonly statistics: Statistics;
+  readonly alerts: SqliteAlerts;
+  readonly checks: SqliteChecks;
+  readonly repairs: SqliteRepairs;
+  readonly retention: SqliteRetention;
   /** One for everything, and one while a check reads its snapshot. */
   readonly connectionsMax = 2;
   /** One handle, on which one thing is done at a time. */
@@ -67,70 +95,70 @@ export class SqliteStore extends StoreOfParts {
   };
   readonly #migrate: "auto" | "check" | "off";
   readonly #listeners = new Set<store.WakeListener>();
-  readonly #asker: SqliteSession;
+  readonly #session: SqliteSession;
 
   constructor(params: SqliteStoreParams) {
     const { clock, now } = params;
     const file = new SqliteFile({ ...params, dialect: SQLITE_DIALECT });
-    const asker = new SqliteSession({ file, now });
+    const session = new SqliteSession({ file, now });
     const flow = new SqliteLimits(file);
-    const leases = new SqliteLeases(file, flow);
-    const enqueue = new SqliteEnqueue(asker, flow);
-    const audit = new SqliteAudit(asker);
-    const access = new SqliteAccess(asker, audit);
-    const pause = new SqlitePause(file, audit);
-    const alerts = new SqliteAlerts(asker, audit);
-    super({
-      enqueue,
-      within: new SqliteWithin({ asker, enqueue }),
-      exchange: new SqliteExchange({ asker, leases, pause }),
-      leases: new SqliteHolding(asker, leases),
-      poll: new SqlitePoll(asker, flow),
-      runs: new SqliteRuns({ asker, leases, flow, audit }),
-      batches: new SqliteBatches({ asker, enqueue, leases, flow, audit }),
-      items: new SqliteItems(asker, leases),
-      progress: new SqliteProgress(asker, leases),
-      logs: new SqliteLogs(asker, leases),
-      schedules: new SqliteSchedules({ asker, enqueue, leases, flow, pause, audit }),
-      locks: new SqliteLocks(asker, audit),
-      instances: new SqliteInstances({ asker, enqueue, flow }),
-      pause,
-      audit,
-      access,
-      operators: new SqliteOperators(asker),
-      figures: new SqliteFigures(asker),
-      alerts,
-      checks: new SqliteChecks({ file, clock, dialect: SQLITE_DIALECT, now }),
-      repairs: new SqliteRepairs(asker),
-      retention: new SqliteRetention({ asker, flow, alerts, pause, audit, access }),
-    });
+    const leases = new LeaseRows(file, flow);
+    const enqueue = new SqliteEnqueue(session, flow);
+    const items = new SqliteItems(session, leases);
+    this.enqueue = enqueue;
+    this.claims = new SqliteClaims({ session, leases });
+    this.leases = new SqliteLeases(session, leases);
+    this.work = new SqliteWork(session, flow);
+    this.runs = new SqliteRuns({ session, leases, flow });
+    this.batches = new SqliteBatches({ session, enqueue, leases, flow });
+    this.items = items;
+    this.commits = new SqliteCommits({ session, leases, items });
+    this.progress = new SqliteProgress(session, leases);
+    this.logs = new SqliteLogs(session, leases);
+    this.schedules = new SqliteSchedules({ session, enqueue, leases, flow });
+    this.calendars = new Calendars(session);
+    this.locks = new SqliteLocks(session);
+    this.jobs = new SqliteJobs({ session, enqueue, flow });
+    this.instances = new Instances(session, this.jobs);
+    this.queues = new Queues(session);
+    this.pause = new Pauses(session);
+    this.audit = new Audit(session);
+    this.sessions = new Sessions(session);
+    this.signals = new SqliteSignals(session);
+    this.steps = new SqliteSteps(session, leases);
+    this.keys = new AccessKeys(session);
+    this.statistics = new Statistics(session);
+    this.alerts = new SqliteAlerts(session);
+    this.checks = new SqliteChecks({ file, clock, dialect: SQLITE_DIALECT, now });
+    this.repairs = new SqliteRepairs(session);
+    this.retention = new SqliteRetention({ session, flow });
     this.#migrate = params.migrate;
-    this.#asker = asker;
+    this.#session = session;
   }
 
   async open(): Promise<void> {
-    const { file } = this.#asker;
+    const { file } = this.#session;
     await file.open();
     await migrateSqlite({
       file,
       dialect: SQLITE_DIALECT,
       migrate: this.#migrate,
-      now: () => this.#asker.now(),
+      now: () => this.#session.now(),
     });
   }
 
   async close(options?: { readonly releasesFiles: boolean }): Promise<void> {
-    await this.#asker.file.close(options);
+    await this.#session.file.close(options);
   }
 
   /** For what shares this database with us: the test kit gives it to the application under test. */
   get handle(): SqliteHandle {
-    return this.#asker.file.handle;
+    return this.#session.file.handle;
   }
 
   onWake(listener: store.WakeListener): () => void {
     this.#listeners.add(listener);
-    void this.#asker.file.watch(() => {
+    void this.#session.file.watch(() => {
       for (const each of this.#listeners) each({ isOwn: false });
     });
     return () => this.#listeners.delete(listener);

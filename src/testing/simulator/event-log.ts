@@ -1,6 +1,5 @@
-// What happened in one simulation, in order: a hash over all of it, by which two runs of a seed are
-// compared; the promises that were broken; how often rare states were reached; and, if somebody wants
-// to read it, the story in words.
+// Records the events of one simulation: a hash over all of them, by which two runs of a seed are compared; the
+// violations; the counts of rare states; and, on request, the story in words.
 
 import { createHash } from "node:crypto";
 import { noCounters, type Sometimes } from "./checkers/rare-states.js";
@@ -12,7 +11,7 @@ export type Violation = {
   readonly text: string;
 };
 
-/** Of each promise: nothing is learnt from the hundredth consequence of one mistake. */
+/** The limit for each promise: the hundredth consequence of one mistake shows nothing new. */
 const VIOLATIONS_MAX = 5;
 const HASHED_AT_ONCE = 16_384;
 
@@ -23,20 +22,20 @@ export class EventLog {
   readonly #hash = createHash("sha256");
   #unhashed = "";
   readonly #nowMs: () => number;
-  readonly #isTold: boolean;
+  readonly #hasStory: boolean;
   readonly #startsAt: number;
 
   constructor(params: {
     readonly nowMs: () => number;
     readonly startsAt: number;
-    readonly isTold: boolean;
+    readonly hasStory: boolean;
   }) {
     this.#nowMs = params.nowMs;
     this.#startsAt = params.startsAt;
-    this.#isTold = params.isTold;
+    this.#hasStory = params.hasStory;
   }
 
-  /** An event that two runs of the same seed must share. */
+  /** Adds an event to the hash. Two runs of the same seed must have the same events. */
   mark(event: string): void {
     this.#unhashed += `${this.#nowMs()} ${event}\n`;
     if (this.#unhashed.length < HASHED_AT_ONCE) return;
@@ -44,8 +43,8 @@ export class EventLog {
     this.#unhashed = "";
   }
 
-  tell(text: () => string): void {
-    if (this.#isTold) this.story.push(`${this.#clockText()}  ${text()}`);
+  narrate(text: () => string): void {
+    if (this.#hasStory) this.story.push(`${this.#clockText()}  ${text()}`);
   }
 
   saw(name: Sometimes): void {
@@ -54,13 +53,13 @@ export class EventLog {
 
   violate(promise: string, text: string): void {
     this.mark(`violation ${promise}`);
-    this.tell(() => `!!! ${promise}: ${text}`);
+    this.narrate(() => `!!! ${promise}: ${text}`);
     const known = this.violations.filter((each) => each.promise === promise);
     if (known.length < VIOLATIONS_MAX)
       this.violations.push({ promise, atMs: this.#nowMs() - this.#startsAt, text });
   }
 
-  /** Ends the log. */
+  /** Ends the log and returns its hash. */
   digest(): string {
     return this.#hash.update(this.#unhashed).digest("hex").slice(0, 32);
   }

@@ -1,9 +1,9 @@
-// Choices that depend on nothing but a seed. Every part of a simulation has a stream of its own, so
-// that leaving one fault or operation out changes none of the others' choices.
+// Makes random choices that depend only on a seed. Every part of a simulation has a stream of its own, so that leaving
+// out one fault or operation does not change the choices of the others.
 
 import { SeededRandom } from "../virtual-clock.js";
 
-/** A number from any texts and numbers; the same on every machine. */
+/** Hashes texts and numbers to a number, the same on every machine. */
 export function mix(...parts: readonly (string | number)[]): number {
   let hash = 0x811c9dc5;
   for (const part of parts) {
@@ -17,14 +17,14 @@ export function mix(...parts: readonly (string | number)[]): number {
 }
 
 export class Draw {
-  readonly #chance: SeededRandom;
+  readonly #random: SeededRandom;
 
   constructor(...parts: readonly (string | number)[]) {
-    this.#chance = new SeededRandom(mix(...parts));
+    this.#random = new SeededRandom(mix(...parts));
   }
 
   next(): number {
-    return this.#chance.next();
+    return this.#random.next();
   }
 
   /** A whole number, both bounds included. */
@@ -32,7 +32,7 @@ export class Draw {
     return min + Math.floor(this.next() * (max - min + 1));
   }
 
-  /** As many small ones as large ones: each power of ten is as likely as the next. */
+  /** Draws on a logarithmic scale: each power of ten is equally likely. */
   logarithmic(min: number, max: number): number {
     return Math.round(min * (max / min) ** this.next());
   }

@@ -1,17 +1,15 @@
-// One simulation: the processes, their network, the database and time, from the first start to the
-// last check. First chaos, then quiet: all faults stop, one healthy instance is left, and everything
-// that was begun has to end.
+// Runs one simulation: the processes, their network, the database and time, from the first start to the last check.
+// Chaos comes first. In the quiet after it all faults stop, one healthy instance is left, and every run has to end.
 
 import { VirtualClock } from "../virtual-clock.js";
 import { Checkers } from "./checkers/checkers.js";
-import { Answers } from "./checkers/responses.js";
+import { ResponseChecker } from "./checkers/responses.js";
 import type { Note } from "./checkers/row-changes.js";
+import type { RunFacts } from "./checkers/run-places.js";
 import { GARBLED } from "./checkers/schedules.js";
-import { judgeTables } from "./checkers/tables.js";
-import { judgeUserTables } from "./checkers/user-tables.js";
+import { checkTables } from "./checkers/tables.js";
 import { EventLog } from "./event-log.js";
 import { FaultInjector } from "./faults/injector.js";
-import { quieten } from "./faults/quiet.js";
 import { type Connection, SimulatedDatabase } from "./fleet/database.js";
 import { Fleet } from "./fleet/fleet.js";
 import type { SimulatedProcess } from "./fleet/process.js";
@@ -21,7 +19,7 @@ import type { Operation } from "./workload/operation.js";
 import { type OperationWorld, perform } from "./workload/operations.js";
 import type { Plan } from "./workload/plan.js";
 
-/** Changes what a transaction does, right before it is committed: so that checkers can be seen to fail. */
+/** Changes a transaction right before its commit, so that a test can show that a checker fails. */
 export type Tamper = (
   call: { readonly verb: string; readonly params: unknown },
   sql: (text: string) => void,
@@ -29,13 +27,13 @@ export type Tamper = (
 
 export type SimulationParams = {
   readonly plan: Plan;
-  readonly isTold: boolean;
+  readonly hasStory: boolean;
   readonly tamper?: Tamper | undefined;
 };
 
 export type SimulationResult = {
   readonly hash: string;
-  readonly chronicle: EventLog;
+  readonly log: EventLog;
   readonly virtualMs: number;
   readonly faultCount: number;
   readonly operationCount: number;
@@ -43,10 +41,10 @@ export type SimulationResult = {
 };
 
 const ASKED_AGAIN_MS = 5_000;
-/** All tables are looked at once in so many commits. */
+/** The tables are checked once in so many commits. */
 const TABLES_EVERY = 1_500;
-/** Verbs that say something by changing nothing. */
-const TOLD_WITHOUT_ROWS = ["exchange", "enqueueBatch", "enqueueChildren"];
+/** Verbs whose transactions are checked even if they change no row. */
+const TOLD_WITHOUT_ROWS = ["claims.exchange", "batches.enqueue", "batches.enqueueChildren"];
 
 export class Simulation {
   readonly #plan: Plan;
@@ -54,58 +52,58 @@ export class Simulation {
   readonly #clock = new VirtualClock({ isSwift: true });
   readonly #shiftMs: number;
   readonly #startedMs: number;
-  readonly #chronicle: EventLog;
-  readonly #judges: Checkers;
-  readonly #answers: Answers;
+  readonly #log: EventLog;
+  readonly #checkers: Checkers;
+  readonly #responses: ResponseChecker;
   readonly #database = SimulatedDatabase.take();
   readonly #fleet: Fleet;
-  readonly #troubles: FaultInjector;
-  readonly #elsewhere: RemoteSide;
+  readonly #faults: FaultInjector;
+  readonly #remote: RemoteSide;
   #operationCount = 0;
   #callCount = 0;
   #commitCount = 0;
 
-  constructor({ plan, isTold, tamper }: SimulationParams) {
+  constructor({ plan, hasStory, tamper }: SimulationParams) {
     this.#plan = plan;
     this.#tamper = tamper;
     const { startsAt } = plan.setting;
     this.#startedMs = this.#clock.monotonicMs();
     this.#shiftMs = startsAt - this.#clock.wallMs();
-    const chronicle = new EventLog({ nowMs: this.#nowMs, startsAt, isTold });
-    const judges = new Checkers(chronicle);
-    this.#chronicle = chronicle;
-    this.#judges = judges;
-    this.#answers = new Answers(chronicle, judges);
-    const shared = { plan, clock: this.#clock, chronicle, nowMs: this.#nowMs };
+    const log = new EventLog({ nowMs: this.#nowMs, startsAt, hasStory });
+    const checkers = new Checkers(log);
+    this.#log = log;
+    this.#checkers = checkers;
+    this.#responses = new ResponseChecker(log, checkers);
+    const shared = { plan, clock: this.#clock, log, nowMs: this.#nowMs };
     this.#fleet = new Fleet({
       ...shared,
       shiftMs: this.#shiftMs,
-      judges,
+      checkers,
       databaseNow: this.#databaseNow,
       connect: (process) => this.#connect(process),
       wire: (store, process) => wireStore(store, process, this.#wireWorld),
-      sendsOf: (process) => this.#elsewhere.sendsOf(process),
-      isClockExcused: (process) => this.#troubles.isClockExcused(process),
+      sendsOf: (process) => this.#remote.sendsOf(process),
+      isClockExcused: (process) => this.#faults.isClockExcused(process),
     });
-    this.#troubles = new FaultInjector({ ...shared, fleet: this.#fleet });
-    this.#elsewhere = new RemoteSide({
-      chronicle,
+    this.#faults = new FaultInjector({ ...shared, fleet: this.#fleet });
+    this.#remote = new RemoteSide({
+      log,
       seed: plan.seed,
-      effects: judges.effects,
-      runs: judges.runs,
+      effects: checkers.effects,
+      runs: checkers.runs,
       server: (luck) => this.#server(luck % plan.placeCount),
       nowMs: this.#nowMs,
       elapsedMs: this.#elapsedMs,
       pass: this.#pass,
       isQuiet: () => this.#fleet.survivor !== undefined,
-      struck: () => this.#troubles.counted(),
+      struck: () => this.#faults.counted(),
     });
   }
 
   async run(): Promise<SimulationResult> {
     const plan = this.#plan;
-    const chronicle = this.#chronicle;
-    chronicle.tell(
+    const log = this.#log;
+    log.narrate(
       () =>
         `${plan.placeCount} places, polls every ${plan.pollMs} ms, restarts after ${plan.restartMs} ms`,
     );
@@ -113,26 +111,26 @@ export class Simulation {
     for (const operation of plan.operations)
       this.#clock.timer(operation.afterMs, () => void this.#operate(operation));
     for (const fault of plan.faults)
-      this.#clock.timer(fault.afterMs, () => this.#troubles.inject(fault));
+      this.#clock.timer(fault.afterMs, () => this.#faults.inject(fault));
     await this.#clock.advance(plan.chaosMs);
-    this.#troubles.end();
+    this.#faults.end();
     await quieten({
       clock: this.#clock,
-      chronicle,
-      judges: this.#judges,
+      log,
+      checkers: this.#checkers,
       fleet: this.#fleet,
-      elsewhere: this.#elsewhere,
+      remote: this.#remote,
       pollMs: plan.pollMs,
       databaseNow: this.#databaseNow,
     });
-    this.#judgeEnd();
+    this.#checkEnd();
     this.#fleet.endAll();
     this.#database.giveBack();
     return {
-      hash: chronicle.digest(),
-      chronicle,
+      hash: log.digest(),
+      log,
       virtualMs: this.#elapsedMs(),
-      faultCount: this.#troubles.count,
+      faultCount: this.#faults.count,
       operationCount: this.#operationCount,
       callCount: this.#callCount,
     };
@@ -155,22 +153,21 @@ export class Simulation {
   #committed(process: SimulatedProcess, notes: readonly Note[]): void {
     this.#commitCount += 1;
     const { verb, params } = process.current ?? { verb: "?", params: null };
-    this.#chronicle.mark(`${process.label} ${verb} ${summary(notes)}`);
+    this.#log.mark(`${process.label} ${verb} ${summary(notes)}`);
     if (notes.length === 0 && !TOLD_WITHOUT_ROWS.includes(verb)) return;
     const [now, worldMs] = [this.#databaseNow(), this.#nowMs()];
-    this.#judges.commit({ process, verb, params, now, worldMs, notes });
-    if (this.#commitCount % TABLES_EVERY === 0) this.#judgeTables();
+    this.#checkers.commit({ process, verb, params, now, worldMs, notes });
+    if (this.#commitCount % TABLES_EVERY === 0) this.#checkTables();
   }
 
-  #judgeTables(): void {
-    judgeTables(this.#database, this.#chronicle);
-    judgeUserTables(this.#database, this.#chronicle);
+  #checkTables(): void {
+    checkTables(this.#database, this.#log);
   }
 
-  #judgeEnd(): void {
-    this.#judges.clients.judgeAll();
-    this.#elsewhere.judgeEnd(this.#database);
-    this.#judgeTables();
+  #checkEnd(): void {
+    this.#checkers.clients.checkAll();
+    this.#remote.checkEnd(this.#database);
+    this.#checkTables();
   }
 
   // ── the network ────────────────────────────────────────────────────────────────────────────────
@@ -178,32 +175,32 @@ export class Simulation {
   readonly #wireWorld: WireWorld = {
     nowMs: () => this.#nowMs(),
     pass: (ms) => this.#pass(ms),
-    isDown: () => this.#troubles.isDown,
-    restarts: () => this.#troubles.restarts,
+    isDown: () => this.#faults.isDown,
+    restarts: () => this.#faults.restarts,
     latency: () => this.#plan.latency,
     crash: (process, why) => {
-      if (why.startsWith("after")) this.#chronicle.saw("crash-after-commit");
+      if (why.startsWith("after")) this.#log.saw("crash-after-commit");
       this.#fleet.crash(process, why);
     },
-    struck: (fault, process, verb) => this.#troubles.struck(fault, process, verb),
+    struck: (fault, process, verb) => this.#faults.struck(fault, process, verb),
     answered: (process, call) => {
       this.#callCount += 1;
-      this.#answers.answered(process, call);
+      this.#responses.answered(process, call);
     },
     lost: (process, call) => {
-      this.#chronicle.mark(`${process.label} ${call.verb} unknown`);
-      this.#answers.lost(call);
+      this.#log.mark(`${process.label} ${call.verb} unknown`);
+      this.#responses.lost(call);
     },
     isForgotten: (params) => {
       const text = JSON.stringify([params]);
-      return [...this.#judges.runs.removed].some((id) => text.includes(id));
+      return [...this.#checkers.runs.removed].some((id) => text.includes(id));
     },
-    mark: (event) => this.#chronicle.mark(event),
+    mark: (event) => this.#log.mark(event),
   };
 
   // ── operations ─────────────────────────────────────────────────────────────────────────────────
 
-  /** Who serves at this place, or at the next one where somebody does. */
+  /** Returns the serving process at this place, or at the next place that has one. */
   #server(place: number): SimulatedProcess | null {
     return this.#fleet.choose(place, ({ isServing }) => isServing);
   }
@@ -211,7 +208,7 @@ export class Simulation {
   async #operate(operation: Operation): Promise<void> {
     const process = this.#server(operation.place);
     if (!process) {
-      // Nobody is there to ask; people try again.
+      // No process serves; callers try again.
       if (this.#fleet.survivor === undefined)
         this.#clock.timer(ASKED_AGAIN_MS, () => void this.#operate(operation));
       return;
@@ -221,25 +218,26 @@ export class Simulation {
   }
 
   get #operationWorld(): OperationWorld {
-    const { clients, runs, schedules, calendars, monitors, locks } = this.#judges;
+    const { clients, runs, schedules, calendars, monitors, locks, waits } = this.#checkers;
     const crash = (process: SimulatedProcess, why: string) => this.#fleet.crash(process, why);
     return {
-      chronicle: this.#chronicle,
+      log: this.#log,
       clients,
       runs,
       schedules,
       calendars,
       monitors,
+      waits,
       lockWorld: {
         locks,
         worldMs: this.#nowMs,
-        isExcused: (process) => this.#troubles.isClockExcused(process),
+        isExcused: (process) => this.#faults.isClockExcused(process),
         crash,
       },
       nowMs: this.#databaseNow,
       worldMs: this.#nowMs,
       pass: this.#pass,
-      elsewhere: this.#elsewhere,
+      remote: this.#remote,
       callOnce: (luck) => this.#fleet.callOnce(luck),
       garble,
       crash,
@@ -251,7 +249,7 @@ export class Simulation {
 
   readonly #nowMs = (): number => this.#clock.wallMs() + this.#shiftMs;
 
-  readonly #databaseNow = (): number => this.#nowMs() + this.#troubles.databaseOffsetMs;
+  readonly #databaseNow = (): number => this.#nowMs() + this.#faults.databaseOffsetMs;
 
   readonly #elapsedMs = (): number => this.#clock.monotonicMs() - this.#startedMs;
 
@@ -259,7 +257,7 @@ export class Simulation {
     new Promise((resolve) => this.#clock.timer(ms, resolve));
 }
 
-/** A newer release has written what the others cannot read. */
+/** Writes a definition that only a newer release could read. */
 function garble(process: SimulatedProcess, name: string): void {
   process.current = { verb: "garble", params: {} };
   const { handle } = process.connection;
@@ -273,7 +271,7 @@ function garble(process: SimulatedProcess, name: string): void {
   handle.exec("commit");
 }
 
-/** What a transaction did, without texts that differ between machines. */
+/** Describes a transaction without texts that differ between machines. */
 function summary(notes: readonly Note[]): string {
   let text = "";
   for (const note of notes) {
@@ -281,4 +279,84 @@ function summary(notes: readonly Note[]): string {
     text += `${kind} ${first} ${kind === "instance+" || kind === "policy+" ? "" : second};`;
   }
   return text;
+}
+
+// ── the quiet end ──────────────────────────────────────────────────────────────────────────────────
+
+export type QuietWorld = {
+  readonly clock: VirtualClock;
+  readonly log: EventLog;
+  readonly checkers: Checkers;
+  readonly fleet: Fleet;
+  readonly remote: RemoteSide;
+  readonly pollMs: number;
+  databaseNow(): number;
+};
+
+/** After this much quiet every run of the chaos must have ended. */
+const QUIET_MAX_MS = 45 * 60_000;
+const QUIET_STEP_MS = 5_000;
+const FIRST_MS = 2_000;
+const LAST_MS = 1_000;
+const TOLD_MAX = 3;
+
+/** Lets time pass until all runs have ended, and reports those that have not. */
+export async function quieten(world: QuietWorld): Promise<void> {
+  const { clock, log, checkers, fleet, remote } = world;
+  const survivor = fleet.leaveOne();
+  log.narrate(() => `From here on nothing goes wrong; ${survivor.label} is left.`);
+  const begun = new Set(checkers.runs.unended());
+  const isLeft = () => checkers.runs.unended().some((run) => begun.has(run));
+  await clock.advance(FIRST_MS);
+  const deadline = clock.monotonicMs() + QUIET_MAX_MS;
+  while (clock.monotonicMs() < deadline && isLeft()) {
+    resume(world);
+    if (checkers.runs.unended().some(({ job }) => job === "remote")) void remote.finish();
+    sendSignals(world);
+    await clock.advance(QUIET_STEP_MS);
+  }
+  await clock.advance(LAST_MS);
+  checkEnds(world, begun);
+  checkLiveness(world);
+}
+
+/** Resumes everything that is paused. Called until it succeeds, because a poison run may crash the process first. */
+function resume({ fleet, checkers }: QuietWorld): void {
+  const process = fleet.survivor;
+  if (!process?.isStarted || process.isDead) return;
+  if (checkers.pauses.isOn) void process.holdfast.resume().catch(() => undefined);
+  for (const queue of ["side", "default"]) {
+    if (!checkers.runs.isQueuePaused(queue)) continue;
+    void process.store.queues.pause({ queue, isPaused: false }).catch(() => undefined);
+  }
+}
+
+/** Sends the signals that nobody has sent; one that was sent in the chaos must have arrived by itself. */
+function sendSignals({ fleet, checkers }: QuietWorld): void {
+  const process = fleet.survivor;
+  if (!process?.isStarted || process.isDead) return;
+  for (const { name, key } of checkers.waits.unsent())
+    void process.holdfast.signal(name, { key, value: "in the quiet" }).catch(() => undefined);
+}
+
+function checkEnds({ checkers, log }: QuietWorld, begun: ReadonlySet<RunFacts>): void {
+  const left = checkers.runs.unended().filter((run) => begun.has(run));
+  for (const { id, job, isGated, places } of left.slice(0, TOLD_MAX))
+    log.violate(
+      "L",
+      `Run ${id} (${job}, ${isGated ? "gated" : `in ${places}`}) has not ended ` +
+        `${QUIET_MAX_MS / 60_000} min after faults stopped.`,
+    );
+}
+
+function checkLiveness({ checkers, log, pollMs, databaseNow }: QuietWorld): void {
+  const lateMs = pollMs * 1.2 + 1_000;
+  const now = databaseNow();
+  for (const text of checkers.schedules.overdue(now - lateMs)) log.violate("L", text);
+  for (const run of checkers.waits.overdue(now - lateMs))
+    log.violate("L", `Run ${run} sleeps for longer than its first deadline.`);
+  for (const { fence, until, process } of checkers.runs.leases.values()) {
+    if (process?.isDead !== false && until + lateMs < now)
+      log.violate("L", `Fence ${fence} of the dead ${process?.label} still stands.`);
+  }
 }

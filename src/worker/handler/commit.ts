@@ -1,5 +1,5 @@
-// `ctx.commit`: the user's work and the end of its run, in one transaction. Whether a transaction whose
-// answer was lost took effect is read back under the same fence.
+// Commits a run for its handler, `ctx.commit`: the user's work and the end of the run are stored in one transaction. If
+// the answer of the database is lost, the outcome is read back under the same fence.
 
 import {
   ConfigurationError,
@@ -9,109 +9,104 @@ import {
 } from "../../shared/errors.js";
 import { encodeResult } from "../../shared/json.js";
 import type { Clock, Ports } from "../../shared/ports.js";
-import { isUnavailable, patiently } from "../../shared/retry-while-unavailable.js";
+import { isUnavailable, retryWhileUnavailable } from "../../shared/retry-while-unavailable.js";
 import { refuseUnknownMembers } from "../../shared/suggest.js";
-import type { PostgresTx } from "../../store/postgres/transactor.js";
-import type { SqliteHandle } from "../../store/sqlite/connection.js";
-import type { Settlement, Store } from "../../store/store.js";
-import { transactorOf } from "../../store/transactor-of.js";
+import type { Settlement } from "../../store/claims.js";
+import { transactorOf } from "../../store/postgres/callers-transactions.js";
+import type { PostgresTx } from "../../store/postgres/commits.js";
+import type { SqliteHandle } from "../../store/sqlite/handle.js";
+import type { Store } from "../../store/store.js";
 import type { Emit } from "../../telemetry/log.js";
 import type { AttemptView } from "../attempt-view.js";
+import { settlementOf } from "../completer.js";
 import { renewEveryMs } from "../rules/lease.js";
-import { settlementOf } from "../settlement.js";
+import { insideOf } from "./nesting.js";
 
-export type CommitsParams = {
+/** The parts of the worker that a commit uses. */
+export type CommitTools = {
   readonly store: Store;
   readonly ports: Ports;
   readonly holder: number;
   readonly emit: Emit;
-  /** The run is completed. */
-  readonly onCommitted: (attempt: AttemptView, settlement: Settlement) => void;
+  readonly executor: {
+    /** The run is completed. */
+    committed(attempt: AttemptView, settlement: Settlement): void;
+  };
 };
 
-export class Commits {
-  readonly #params: CommitsParams;
-
-  constructor(params: CommitsParams) {
-    this.#params = params;
+export async function commitRun<Value, Tx>(
+  tools: CommitTools,
+  attempt: AttemptView,
+  fn: (tx: Tx) => Value | Promise<Value>,
+  options: CommitOptions,
+): Promise<Value> {
+  const { store, ports, holder, emit, executor } = tools;
+  const { run, claim } = attempt;
+  checkCommit(fn, options);
+  const on = options.on === undefined ? null : transactorOf(options.on, store.engine);
+  if (attempt.commitPhase !== "none") throw new RunCommittedError(run.id, "ctx.commit");
+  if (attempt.stopReason instanceof LeaseLostError) throw attempt.stopReason;
+  attempt.commitPhase = "working";
+  let returned: Value | undefined;
+  const work = workOf({
+    verb: "ctx.commit",
+    fn: (tx: Tx) => insideOf("ctx.commit", () => fn(tx)),
+    make: (value: Value) => {
+      returned = value;
+      attempt.commitPhase = "settling";
+      const ranMs = ports.clock.monotonicMs() - attempt.startedMs;
+      return completionOf(attempt, value, ranMs);
+    },
+    attempt,
+    clock: ports.clock,
+    emit,
+    isSync: store.engine === "sqlite",
+  });
+  try {
+    const result = await store.commits
+      .run({
+        id: run.id,
+        fence: claim.fence,
+        on,
+        timeoutMs: claim.policy.timeoutMs,
+        holder,
+        random: ports.random.next(),
+        work: work.run,
+      })
+      .catch((error: unknown) =>
+        readBack(tools, attempt, { error, isSettled: work.made !== null }),
+      );
+    if (result === "stale" || !work.made) throw new LeaseLostError(run.id, claim.fence);
+    attempt.commitPhase = "done";
+    executor.committed(attempt, work.made.what);
+    return returned as Value;
+  } catch (error) {
+    attempt.commitPhase = "none";
+    throw error;
   }
+}
 
-  async commit<Value, Tx>(
-    attempt: AttemptView,
-    fn: (tx: Tx) => Value | Promise<Value>,
-    options: CommitOptions,
-  ): Promise<Value> {
-    const { store, ports, holder, emit, onCommitted } = this.#params;
-    const { run, claim } = attempt;
-    checkCommit(fn, options);
-    const on = options.on === undefined ? null : transactorOf(options.on, store.engine);
-    if (attempt.commitPhase !== "none") throw new RunCommittedError(run.id, "ctx.commit");
-    if (attempt.stopReason instanceof LeaseLostError) throw attempt.stopReason;
-    attempt.commitPhase = "working";
-    let returned: Value | undefined;
-    const work = workOf({
-      verb: "ctx.commit",
-      fn,
-      make: (value: Value) => {
-        returned = value;
-        attempt.commitPhase = "settling";
-        return this.#settlement(attempt, value);
-      },
-      attempt,
-      clock: ports.clock,
-      emit,
-      isSync: store.engine === "sqlite",
-    });
-    const grant = { id: run.id, fence: claim.fence };
-    try {
-      const answer = await store
-        .commit({
-          ...grant,
-          on,
-          timeoutMs: claim.policy.timeoutMs,
-          holder,
-          chance: ports.chance.next(),
-          work: work.run,
-        })
-        .catch((error: unknown) =>
-          this.#readBack(attempt, { error, isSettled: work.made !== null }),
-        );
-      if (answer === "stale" || !work.made) throw new LeaseLostError(grant.id, grant.fence);
-      attempt.commitPhase = "done";
-      onCommitted(attempt, work.made.what);
-      return returned as Value;
-    } catch (error) {
-      attempt.commitPhase = "none";
-      throw error;
-    }
-  }
+function completionOf(attempt: AttemptView, value: unknown, ranMs: number): Settlement {
+  const report = { result: encodeResult(value), error: null };
+  return settlementOf({ held: attempt, report, transition: { to: "completed" }, ranMs });
+}
 
-  #settlement(attempt: AttemptView, value: unknown): Settlement {
-    return settlementOf({
-      held: attempt,
-      report: { result: encodeResult(value), error: null },
-      transition: { to: "completed" },
-      ranMs: this.#params.ports.clock.monotonicMs() - attempt.startedMs,
-    });
-  }
-
-  /** Only what was lost after the work had ended may have taken effect. */
-  async #readBack(
-    { run, claim }: AttemptView,
-    { error, isSettled }: { readonly error: unknown; readonly isSettled: boolean },
-  ): Promise<"committed" | "stale"> {
-    if (!isSettled || !(error instanceof OutcomeUnknownError)) throw error;
-    const { store, ports } = this.#params;
-    const grant = { id: run.id, fence: claim.fence };
-    const state = await patiently(ports.clock, () => store.grantState(grant)).catch(
-      (later: unknown) => {
-        throw isUnavailable(later) ? error : later;
-      },
-    );
-    if (state === "completed") return "committed";
-    if (state === "gone") return "stale";
-    throw error.cause ?? error;
-  }
+/** The transaction can have taken effect only if its answer was lost after the work had ended. */
+async function readBack(
+  { store, ports }: CommitTools,
+  { run, claim }: AttemptView,
+  { error, isSettled }: { readonly error: unknown; readonly isSettled: boolean },
+): Promise<"committed" | "stale"> {
+  if (!isSettled || !(error instanceof OutcomeUnknownError)) throw error;
+  const grant = { id: run.id, fence: claim.fence };
+  const state = await retryWhileUnavailable(ports.clock, () => store.leases.state(grant)).catch(
+    (later: unknown) => {
+      throw isUnavailable(later) ? error : later;
+    },
+  );
+  if (state === "completed") return "committed";
+  if (state === "gone") return "stale";
+  throw error.cause ?? error;
 }
 
 function checkCommit(fn: unknown, options: object): void {
@@ -125,11 +120,12 @@ function checkCommit(fn: unknown, options: object): void {
   if (problems.length > 0) throw new ConfigurationError(problems);
 }
 
-// The user's function inside of a transaction: what it returned and what it threw, kept apart from what
-// the database says of the transaction around it. On SQLite the function is synchronous and holds the
-// file and the event loop for as long as it takes; whoever does so for long is named.
+// ── the user's function inside a transaction ─────────────────────────────────────────────────────
 
-/** Undefined until the function has ended. */
+/**
+ * Keeps what the user's function returned or threw apart from the result of the transaction around it. On SQLite the
+ * function is synchronous and blocks the file and the event loop; a run that does so for long is logged.
+ */
 export type Work<Made> = {
   readonly run: (tx: unknown) => Made | Promise<Made>;
   made: { readonly what: Made } | null;
@@ -139,12 +135,12 @@ export type Work<Made> = {
 export function workOf<Tx, Value, Made>(params: {
   readonly verb: string;
   readonly fn: (tx: Tx) => Value | Promise<Value>;
-  /** From what the function returned to what is to be stored. */
+  /** Turns the value of the function into what is stored. */
   readonly make: (value: Value) => Made;
   readonly attempt: AttemptView;
   readonly clock: Clock;
   readonly emit: Emit;
-  /** The function holds the file and the event loop. */
+  /** The function blocks the file and the event loop. */
   readonly isSync: boolean;
 }): Work<Made> {
   const { fn, make } = params;
@@ -180,7 +176,7 @@ export function workOf<Tx, Value, Made>(params: {
   return work;
 }
 
-/** A heartbeat was missed meanwhile; with one more, siblings are lost. */
+/** A heartbeat was missed meanwhile; after one more, other runs of this worker would be lost. */
 function warnIfLong(
   { attempt, verb, emit }: Pick<Parameters<typeof workOf>[0], "attempt" | "verb" | "emit">,
   heldMs: number,
@@ -206,28 +202,15 @@ export function isThenable<Value>(value: Value | Promise<Value>): value is Promi
   );
 }
 
-// What a handler may say about an item and a commit, and what it gets in a transaction.
+// ── the options ─────────────────────────────────────────────────────────────────────────────────
 
 /**
- * What is in a transaction: `query` on PostgreSQL, the database handle on SQLite. Code that is meant for
- * one of them says so: `ctx.commit((tx: PostgresTx) => …)`.
+ * The transaction that a function gets: `query` on PostgreSQL, the database handle on SQLite. Code for one of them names
+ * its type: `ctx.commit((tx: PostgresTx) => …)`.
  */
 export type TransactionHandle = PostgresTx & SqliteHandle;
 
 export type CommitOptions = {
-  /** The database object that opens the transaction, on PostgreSQL; `tx` is then what it gives. */
+  /** The database object that opens the transaction, on PostgreSQL; `tx` is then the transaction of that object. */
   readonly on?: unknown | undefined;
-};
-
-export type ItemOptions<Value = unknown> = {
-  /**
-   * What a failure does: `throw` ends this attempt, `record` goes on, and the call answers undefined.
-   * Either way it is stored, and a later attempt tries the item again.
-   * @default "throw"
-   */
-  readonly onError?: "throw" | "record" | undefined;
-  /** Names how a done item turned out, for counting. @default () => "ok" */
-  readonly outcome?: ((value: Value) => string) | undefined;
-  /** True: `fn(tx)` runs in a transaction, which also stores the item. On SQLite `fn` is synchronous. */
-  readonly tx?: boolean | undefined;
 };

@@ -1,25 +1,38 @@
-// Defines the context that a handler gets. Each part is made on first use: most runs never read their
-// signal.
+// Defines the context that a handler gets, `ctx`. Each part is made on first use: most runs never read their signal.
 
 import type { Enqueued, EnqueueOptions } from "../../runs/enqueue.js";
 import type { Job } from "../../runs/job.js";
 import type { ProgressOptions } from "../../runs/rules/progress.js";
 import type { Mode, RunId } from "../../runs/rules/run.js";
+import type { Duration } from "../../shared/duration.js";
 import { ConfigurationError } from "../../shared/errors.js";
 import type { BatchAnswer } from "../../store/batches.js";
-import type { Grant } from "../../store/store.js";
+import type { Grant } from "../../store/claims.js";
 import type { Logger } from "../../telemetry/log.js";
 import type { AttemptView } from "../attempt-view.js";
-import type { CommitOptions, ItemOptions, TransactionHandle } from "./commit.js";
+import type { CommitOptions, TransactionHandle } from "./commit.js";
 import { type BatchEntry, type BatchOptions, type FanOut, readBatchOptions } from "./fan-out.js";
+import type { ItemOptions } from "./items.js";
 import { type RunLog, type RunLogLevel, runLog } from "./logs.js";
+import type {
+  CallOptions,
+  ReceivedSignal,
+  SleepOptions,
+  StepOptions,
+  Steps,
+  WaitForOptions,
+} from "./steps.js";
 
 /** The services of the worker that a context calls; one object for all runs. */
 export type ContextServices = {
   readonly log: Logger;
   readonly fanOut: FanOut;
+  /** On the monotonic clock of this instance. */
+  nowMs(): number;
+  /** Whether this attempt has done an item that no earlier attempt had done. */
+  hasDoneItems(attempt: AttemptView): boolean;
   heartbeat(attempt: AttemptView): Promise<void>;
-  item(asked: {
+  item(request: {
     readonly attempt: AttemptView;
     readonly key: string;
     readonly fn: (tx: never) => unknown;
@@ -32,7 +45,11 @@ export type ContextServices = {
   ): Promise<Value>;
   progress(attempt: AttemptView, reported: ProgressOptions): Promise<void>;
   keepLine(attempt: AttemptView, level: RunLogLevel, fields: object, message: string): void;
+  readonly steps: Pick<Steps, "step" | "sleep" | "waitFor" | "call">;
 };
+
+/** A call of an execution that no longer counts. */
+const NEVER: Promise<never> = new Promise(() => undefined);
 
 export class RunContext {
   readonly #attempt: AttemptView;
@@ -55,17 +72,17 @@ export class RunContext {
     return this.#attempt.claim.job;
   }
 
-  /** As they were given when it was enqueued. */
+  /** The tags that the run was enqueued with. */
   get tags(): readonly string[] {
     return this.#attempt.run.tags;
   }
 
-  /** The number of this try, the first one is 1. */
+  /** The number of this attempt; the first one is 1. */
   get attempt(): number {
     return this.#attempt.claim.attempt;
   }
 
-  /** Names this grant of the run; grows with every grant, never reused. */
+  /** Identifies this grant of the run; grows with every grant, and is never reused. */
   get fence(): number {
     return this.#attempt.claim.fence;
   }
@@ -75,29 +92,29 @@ export class RunContext {
     return this.#attempt.run.mode;
   }
 
-  /** The tick this run was made for, where a schedule made it. */
+  /** The tick that a schedule made this run for; null for other runs. */
   get nominalAt(): Date | null {
     const { nominalAt } = this.#attempt.run;
     return nominalAt === null ? null : new Date(nominalAt);
   }
 
-  /** How long after its tick the run was made; null where no schedule made it for a tick. */
+  /** How long after its tick the run was made; null for runs without a tick. */
   get lateMs(): number | null {
     const { nominalAt, createdAt } = this.#attempt.run;
     return nominalAt === null ? null : Math.max(0, createdAt - nominalAt);
   }
 
-  /** The same for every attempt of this run: give it to receivers that can recognise a repeat. */
+  /** The same for every attempt of this run: pass it to services that can recognise a repeated request. */
   get idempotencyKey(): string {
     return this.#attempt.run.id;
   }
 
-  /** Aborts when the lease is lost, the run is cancelled, its time is over, or the instance stops. */
+  /** Aborts when the lease is lost, the run is cancelled or times out, or the instance stops. */
   get signal(): AbortSignal {
     return this.#attempt.signal();
   }
 
-  /** The instance's logger; every line carries the run, its job and its attempt, and is kept with the run. */
+  /** Logs with the instance's logger; every line carries the run, its job and its attempt, and is kept with the run. */
   get log(): RunLog {
     const { run, claim } = this.#attempt;
     this.#log ??= runLog({
@@ -115,17 +132,94 @@ export class RunContext {
   }
 
   /**
-   * Tells how far the run is; what is left out stays as it was, a new stage begins anew. Counts as a
-   * heartbeat. Call it as often as you like: it is written once a second, and when the stage changes.
-   * Need not be awaited; rejects with a `LeaseLostError` if the run is no longer ours.
+   * Reports how far the run is; members that are left out keep their value, and a new stage clears the counts. This is
+   * a heartbeat too. Call it as often as you like: it is written once a second, and when the stage changes. Need not be
+   * awaited; rejects with a `LeaseLostError` if this attempt no longer holds the run.
    */
   progress(reported: ProgressOptions): Promise<void> {
-    return this.#services.progress(this.#attempt, reported);
+    return this.#open(() => this.#services.progress(this.#attempt, reported));
   }
 
-  /** Renews the lease now and rejects with a `LeaseLostError` if it is no longer ours. */
+  /** Renews the lease now; rejects with a `LeaseLostError` if this attempt no longer holds the run. */
   heartbeat(): Promise<void> {
-    return this.#services.heartbeat(this.#attempt);
+    return this.#open(() => this.#services.heartbeat(this.#attempt));
+  }
+
+  /**
+   * Runs `fn` until it has succeeded once in the life of this run, and stores its value before it returns it: later
+   * executions get the stored value. A crash between the effect of `fn` and the store repeats `fn`.
+   */
+  step<Value>(
+    name: string,
+    fn: () => Value | Promise<Value>,
+    options: StepOptions = {},
+  ): Promise<Value> {
+    return this.#durable(
+      (steps, attempt) => steps.step(attempt, name, fn, options) as Promise<Value>,
+    );
+  }
+
+  /**
+   * Waits for this time, however long, and holds no worker meanwhile: the run is suspended, and its handler begins again at
+   * the top when the time has come.
+   */
+  sleep(time: Duration | Date, options: SleepOptions = {}): Promise<void> {
+    return this.#durable((steps, attempt) => steps.sleep(attempt, time, options));
+  }
+
+  /**
+   * Waits for a signal, and holds no worker meanwhile. Returns its value and time, or null if none was stored by the
+   * deadline.
+   */
+  waitFor<Value = unknown>(
+    signal: string,
+    options: WaitForOptions = {},
+  ): Promise<ReceivedSignal<Value> | null> {
+    return this.#durable(
+      (steps, attempt) =>
+        steps.waitFor(attempt, signal, options) as Promise<ReceivedSignal<Value> | null>,
+    );
+  }
+
+  /**
+   * Makes a run of another job and waits for its result, holding no worker meanwhile. Throws a `ChildFailedError` if that
+   * run fails or is cancelled. It is made once in the life of this run, and its input must be the same each time.
+   */
+  call<Input, Result>(
+    job: Job<Input, Result>,
+    input: Input,
+    options?: CallOptions,
+  ): Promise<Result>;
+  call(job: string, input: unknown, options?: CallOptions): Promise<unknown>;
+  call(
+    job: Job<never, unknown> | string,
+    input: unknown,
+    options: CallOptions = {},
+  ): Promise<unknown> {
+    return this.#durable((steps, attempt) => steps.call(attempt, job, input, options));
+  }
+
+  /** Once the run is suspended its handler no longer counts: later calls do nothing, and never settle. */
+  #durable<T>(call: (steps: ContextServices["steps"], attempt: AttemptView) => Promise<T>) {
+    if (this.#attempt.suspension !== "none") return NEVER as Promise<T>;
+    const answer = call(this.#services.steps, this.#attempt);
+    // The handler may have ended without it: nobody hears that it then failed.
+    answer.catch(() => undefined);
+    return answer;
+  }
+
+  /** A call that is not durable: while it is open, the run is not suspended. */
+  #open<T>(call: () => Promise<T>): Promise<T> {
+    const attempt = this.#attempt;
+    if (attempt.suspension !== "none") return NEVER as Promise<T>;
+    attempt.openCalls += 1;
+    const ended = () => {
+      attempt.openCalls -= 1;
+      attempt.book?.changed();
+    };
+    const answer = call();
+    answer.then(ended, ended);
+    return answer;
   }
 
   get #grant(): Grant {
@@ -133,20 +227,20 @@ export class RunContext {
   }
 
   /**
-   * Stores a run whose parent is this one, only while this attempt holds its lease. Another attempt
-   * stores another one, unless it has a key.
+   * Stores a run whose parent is this one, only while this attempt holds its lease. Another attempt stores another run,
+   * unless the run has a key.
    */
   enqueue<Input>(
     job: Job<Input, unknown> | string,
     input: Input,
     options: EnqueueOptions = {},
   ): Promise<Enqueued> {
-    return this.#services.fanOut.enqueue(this.#grant, { job, input, options });
+    return this.#open(() => this.#services.fanOut.enqueue(this.#grant, { job, input, options }));
   }
 
   /**
-   * Stores many runs at once, and, when the last of them has ended, one run of the job `then` with
-   * their counts. Once per run and name over all attempts: a later one gets the first answer.
+   * Stores many runs at once, and, when the last of them has ended, one run of the job `then` with their counts. Once per
+   * run and name over all attempts: a later attempt gets the result of the first.
    */
   async enqueueBatch<Input>(
     entries: readonly BatchEntry<Input>[],
@@ -159,13 +253,15 @@ export class RunContext {
       throw new ConfigurationError([{ field: "enqueueBatch().name", message }]);
     }
     this.#batchNames.add(name);
-    return this.#services.fanOut.enqueueBatch(this.#grant, { name, after, entries });
+    return this.#open(() =>
+      this.#services.fanOut.enqueueBatch(this.#grant, { name, after, entries }),
+    );
   }
 
   /**
-   * Does one unit of this run, once over all its attempts: a later attempt gets the stored value. The
-   * value is what JSON makes of it, also the first time. With `tx: true`, what `fn` does in `tx` and
-   * the stored item commit together.
+   * Does one unit of this run, once over all its attempts: a later attempt gets the stored value. The call returns the
+   * value as JSON preserves it, also the first time. With `tx: true`, the work of `fn` in `tx` and the item commit
+   * together.
    */
   item<Value, Tx = TransactionHandle>(
     key: string,
@@ -182,20 +278,22 @@ export class RunContext {
     fn: (tx: never) => unknown,
     options: ItemOptions<never> = {},
   ): Promise<unknown> {
-    return this.#services.item({ attempt: this.#attempt, key, fn, options });
+    return this.#open(() => this.#services.item({ attempt: this.#attempt, key, fn, options }));
   }
 
   /**
-   * Completes this run together with what `fn` does in `tx`: both, or neither. The value of `fn` is
-   * the result; what the handler returns or throws after it is only logged. If `fn` throws, all is
-   * rolled back and the error comes out. On SQLite `fn` is synchronous.
+   * Completes this run together with the work of `fn` in `tx`: both, or neither. The value of `fn` is the result of the
+   * run; an error that the handler throws later is only logged. If `fn` throws, everything is rolled back and the error
+   * is thrown. On SQLite `fn` is synchronous.
    */
   commit<Value, Tx = TransactionHandle>(
     fn: (tx: Tx) => Value | Promise<Value>,
     options: CommitOptions = {},
   ): Promise<Value> {
-    const committing = this.#services.commit(this.#attempt, fn, options);
-    this.#attempt.committing = committing;
-    return committing;
+    return this.#open(() => {
+      const committing = this.#services.commit(this.#attempt, fn, options);
+      this.#attempt.committing = committing;
+      return committing;
+    });
   }
 }

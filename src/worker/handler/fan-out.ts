@@ -21,7 +21,10 @@ import { jobName } from "../../shared/options.js";
 import type { Clock } from "../../shared/ports.js";
 import { refuseUnknownMembers } from "../../shared/suggest.js";
 import type { BatchAnswer, BatchError } from "../../store/batches.js";
-import type { EnqueueAnswer, Grant, NewRun, Store } from "../../store/store.js";
+import type { Grant } from "../../store/claims.js";
+import type { EnqueueResult, NewRun } from "../../store/enqueue.js";
+import type { OpenWaits } from "../../store/steps.js";
+import type { Store } from "../../store/store.js";
 import type { Tracing } from "../../telemetry/tracing.js";
 
 /** One child of a batch: its job, its input, and the options of an enqueue. */
@@ -41,7 +44,7 @@ export type BatchCounts = {
 
 export type BatchOptions = {
   /**
-   * Tells several batches of one run apart.
+   * Distinguishes several batches of one run.
    * @default "batch"
    */
   readonly name?: string | undefined;
@@ -51,7 +54,7 @@ export type BatchOptions = {
 
 const NAME_DEFAULT = "batch";
 const ENTRIES_MAX = 100_000;
-/** A whole answer is stored: so much of each message is enough to know what to mend. */
+/** All errors are stored together: this much of each message is enough to find the mistake. */
 const MESSAGE_LENGTH_MAX = 500;
 
 export type FanOutParams = {
@@ -59,7 +62,7 @@ export type FanOutParams = {
   readonly tracing: Tracing | null;
   readonly clock: Clock;
   readonly newId: () => RunId;
-  /** By its name, from this process or as another one announced it. */
+  /** Finds a job by its name, declared by this process or announced by another. */
   readonly definitionOf: (job: string) => Promise<JobDefinition>;
   /** Called after a commit. */
   readonly onStored: (stored: WakeHint) => void;
@@ -76,22 +79,46 @@ export class FanOut {
 
   async enqueue(
     parent: Grant,
-    asked: { readonly job: unknown; readonly input: unknown; readonly options: EnqueueOptions },
+    child: { readonly job: unknown; readonly input: unknown; readonly options: EnqueueOptions },
   ): Promise<Enqueued> {
-    const { input, options } = asked;
-    const name = jobName(asked.job, "ctx.enqueue(job)");
+    const { input, options } = child;
+    const name = jobName(child.job, "ctx.enqueue(job)");
     const definition = await this.#params.definitionOf(name);
     const run = await newRun({ definition, input, options, id: this.#params.newId() });
     const { tracing } = this.#params;
-    const answer = await (tracing
+    const result = await (tracing
       ? tracing.enqueue([run], ([traced = run]) => this.#children.one(parent, traced))
       : this.#children.one(parent, run));
-    if (answer === "stale") throw new LeaseLostError(parent.id, parent.fence);
+    if (result === "stale") throw new LeaseLostError(parent.id, parent.fence);
     this.#stored([run]);
-    return accepted(run, answer);
+    return accepted(run, result);
   }
 
-  /** All is checked before anything is stored; what cannot be stored is listed, and the rest is. */
+  /**
+   * Checks a call of another run and makes that run; the function that it returns stores it with the parent's wait. It may
+   * be repeated: the wait has one child.
+   */
+  async call(
+    parent: Grant,
+    asked: { readonly job: string; readonly input: unknown; readonly options: EnqueueOptions },
+    { generation, isLeft }: { readonly generation: number; readonly isLeft: boolean },
+  ): Promise<(name: string) => Promise<OpenWaits | "stale">> {
+    const { job, input, options } = asked;
+    const { definitionOf, newId, store, tracing } = this.#params;
+    const definition = await definitionOf(job);
+    const run = await newRun({ definition, input, options, id: newId() });
+    const send = (name: string, child: NewRun) =>
+      store.batches.call({ parent, name, generation, child, isLeft });
+    return async (name) => {
+      const answer = await (tracing
+        ? tracing.enqueue([run], ([traced = run]) => send(name, traced))
+        : send(name, run));
+      if (answer !== "stale") this.#stored([run]);
+      return answer;
+    };
+  }
+
+  /** Every entry is checked before any is stored. Wrong entries are listed in the result; the others are stored. */
   async enqueueBatch(
     parent: Grant,
     batch: { readonly name: string; readonly entries: unknown; readonly after: unknown },
@@ -110,19 +137,19 @@ export class FanOut {
       }
     }
     const { store, tracing } = this.#params;
-    const answer = await (tracing && children.length > 0
+    const result = await (tracing && children.length > 0
       ? tracing.enqueue(
           children.map(({ run }) => run),
           (traced) =>
-            store.enqueueBatch({
+            store.batches.enqueue({
               ...{ parent, name, errors, after },
               children: children.map(({ index, run }, at) => ({ index, run: traced[at] ?? run })),
             }),
         )
-      : store.enqueueBatch({ parent, name, children, errors, after }));
-    if (answer === "stale") throw new LeaseLostError(parent.id, parent.fence);
+      : store.batches.enqueue({ parent, name, children, errors, after }));
+    if (result === "stale") throw new LeaseLostError(parent.id, parent.fence);
     this.#stored(children.map(({ run }) => run));
-    return answer;
+    return result;
   }
 
   async #child(entry: unknown, definitionOf: FanOutParams["definitionOf"]): Promise<NewRun> {
@@ -144,12 +171,12 @@ export class FanOut {
 
   #stored(runs: readonly NewRun[]): void {
     const { clock, onStored } = this.#params;
-    // Without children the run that comes after is there at once.
+    // Without children the `then` run is ready at once.
     onStored(runs.length === 0 ? { dueInMs: 0 } : wakeHintOf(runs, clock.wallMs()));
   }
 }
 
-/** What a caller asks for, as far as it concerns the batch and not its entries. */
+/** Checks the options of a batch, without its entries. */
 export function readBatchOptions(options: BatchOptions): { name: string; after: unknown } {
   const problems = refuseUnknownMembers(options, ["name", "then"], "enqueueBatch()");
   if (problems.length > 0) throw new ConfigurationError(problems);
@@ -178,7 +205,7 @@ function requireEntry(entry: unknown): BatchEntry {
   ]);
 }
 
-/** The run that it would change may be nobody's child: the batch would not hear of its end. */
+/** The run that it would change may not be a child of this batch: its end would not be counted. */
 function refuseRival({ onDuplicate }: EnqueueOptions): void {
   if (onDuplicate === undefined || onDuplicate === "return") return;
   const message = `cannot be "${onDuplicate}" in a batch; leave it out, or use ctx.enqueue()`;
@@ -200,8 +227,9 @@ function once(definitionOf: FanOutParams["definitionOf"]): FanOutParams["definit
   };
 }
 
-// Calls of `ctx.enqueue` that come together travel together, by the run that makes them: each of their
-// transactions is under one fence. A lone call goes out at once.
+// ── storing children ─────────────────────────────────────────────────────────────────────────────
+// Calls of `ctx.enqueue` by one run that come together share a transaction, which is under the fence of that run. A
+// single call is sent at once.
 
 /** Each is a transaction of its own, on PostgreSQL on a connection of its own. */
 const IN_FLIGHT_MAX = 2;
@@ -209,7 +237,7 @@ const BATCH_MAX = 1_000;
 
 type PendingChild = {
   readonly run: NewRun;
-  readonly resolve: (answer: EnqueueAnswer | "stale") => void;
+  readonly resolve: (result: EnqueueResult | "stale") => void;
   readonly reject: (error: unknown) => void;
 };
 
@@ -226,7 +254,7 @@ class ChildEnqueuer {
     this.#store = store;
   }
 
-  one(parent: Grant, run: NewRun): Promise<EnqueueAnswer | "stale"> {
+  one(parent: Grant, run: NewRun): Promise<EnqueueResult | "stale"> {
     return new Promise((resolve, reject) => {
       const name = `${parent.id} ${parent.fence}`;
       const waiting = this.#pending.get(name) ?? { parent, children: [] };
@@ -239,7 +267,7 @@ class ChildEnqueuer {
   #schedule(): void {
     if (this.#isScheduled) return;
     this.#isScheduled = true;
-    // A microtask later, so that calls made together travel together.
+    // A microtask later, so that calls made together share a transaction.
     queueMicrotask(() => {
       this.#isScheduled = false;
       while (this.#inFlight < IN_FLIGHT_MAX && this.#pending.size > 0) void this.#sendFirst();
@@ -256,9 +284,9 @@ class ChildEnqueuer {
     this.#inFlight += 1;
     try {
       const runs = batch.map(({ run }) => run);
-      const answers = await this.#store.enqueueChildren({ parent, runs });
+      const results = await this.#store.batches.enqueueChildren({ parent, runs });
       batch.forEach(({ resolve }, at) => {
-        resolve(answers === "stale" ? answers : (answers[at] as EnqueueAnswer));
+        resolve(results === "stale" ? results : (results[at] as EnqueueResult));
       });
     } catch (error) {
       for (const { reject } of batch) reject(error);

@@ -1,5 +1,5 @@
-// `ctx.item`: one unit of a run, done once over all attempts. What is done is stored under the fence
-// before the handler hears of it; what failed is stored too, and tried again by a later attempt.
+// Does the items of a run for its handler, `ctx.item`: each once over all attempts. A done item is stored under the fence
+// before the call returns. A failed item is stored too; a later attempt does it again.
 
 import { FAILED_OUTCOME, OK_OUTCOME, requireOutcome } from "../../runs/rules/item.js";
 import type { RunId } from "../../runs/rules/run.js";
@@ -16,14 +16,28 @@ import { describeFailure, OWN_FOLDER } from "../../shared/failure.js";
 import { encodeItem } from "../../shared/json.js";
 import { requireKey } from "../../shared/names.js";
 import type { Clock } from "../../shared/ports.js";
-import { patiently } from "../../shared/retry-while-unavailable.js";
+import { retryWhileUnavailable } from "../../shared/retry-while-unavailable.js";
 import { refuseUnknownMembers } from "../../shared/suggest.js";
-import type { ItemAnswer, ItemWrite } from "../../store/items.js";
+import type { ItemResult, ItemWrite } from "../../store/items.js";
 import type { Store } from "../../store/store.js";
 import type { Emit } from "../../telemetry/log.js";
-import type { AttemptView } from "../attempt-view.js";
-import { factsOf } from "../settlement.js";
-import { type ItemOptions, workOf } from "./commit.js";
+import { type AttemptView, isFirstGrant } from "../attempt-view.js";
+import { factsOf } from "../completer.js";
+import { workOf } from "./commit.js";
+import { insideOf } from "./nesting.js";
+
+export type ItemOptions<Value = unknown> = {
+  /**
+   * On a failure `throw` ends this attempt; with `record` the call returns undefined and the attempt goes on. Either way
+   * the failure is stored, and a later attempt does the item again.
+   * @default "throw"
+   */
+  readonly onError?: "throw" | "record" | undefined;
+  /** Names how a done item turned out, for counting. @default () => "ok" */
+  readonly outcome?: ((value: Value) => string) | undefined;
+  /** True: `fn(tx)` runs in a transaction, which also stores the item. On SQLite `fn` is synchronous. */
+  readonly tx?: boolean | undefined;
+};
 
 type ItemRequest = {
   readonly attempt: AttemptView;
@@ -35,11 +49,14 @@ type ItemRequest = {
 /** How an item ended: with the JSON of its value, or by its own failure. */
 type Ended = { readonly value: string } | { readonly error: unknown };
 
-type Book = {
-  readonly done: ItemBook;
+/** The items of one attempt. */
+type AttemptItems = {
+  readonly done: DoneItems;
   readonly open: Map<string, Promise<Ended>>;
-  /** Keys of what failed in this attempt and was not done since. */
+  /** Keys of items that failed in this attempt and were not done since. */
   readonly failed: Set<string>;
+  /** Whether it has done one itself. */
+  hasDone: boolean;
 };
 
 export class Items {
@@ -47,7 +64,7 @@ export class Items {
   readonly #clock: Clock;
   readonly #emit: Emit;
   readonly #writer: ItemWriter;
-  readonly #books = new WeakMap<AttemptView, Book>();
+  readonly #byAttempt = new WeakMap<AttemptView, AttemptItems>();
 
   constructor(params: { readonly store: Store; readonly clock: Clock; readonly emit: Emit }) {
     this.#store = params.store;
@@ -58,15 +75,20 @@ export class Items {
 
   /** How many items of this attempt have failed, and were not done by a later call. */
   failedCount(attempt: AttemptView): number {
-    return this.#books.get(attempt)?.failed.size ?? 0;
+    return this.#byAttempt.get(attempt)?.failed.size ?? 0;
   }
 
-  /** The same key at the same time is done once, and every caller is told how it ended. */
+  /** Whether this attempt has done an item that no earlier attempt had done. */
+  hasDone(attempt: AttemptView): boolean {
+    return this.#byAttempt.get(attempt)?.hasDone ?? false;
+  }
+
+  /** Calls for the same key at the same time do the item once; each returns or throws its end. */
   async item(request: ItemRequest): Promise<unknown> {
     checkItem(request);
     const { attempt, key, options } = request;
     if (attempt.commitPhase !== "none") throw new RunCommittedError(attempt.run.id, "ctx.item");
-    const { open } = this.#book(attempt);
+    const { open } = this.#itemsOf(attempt);
     let doing = open.get(key);
     if (!doing) {
       doing = this.#do(request).finally(() => open.delete(key));
@@ -80,16 +102,17 @@ export class Items {
 
   async #do(request: ItemRequest): Promise<Ended> {
     const { attempt, key, options } = request;
-    const { done, failed } = this.#book(attempt);
+    const { done, failed } = this.#itemsOf(attempt);
     const found = done.isNew(key) ? undefined : await done.find(key);
     if (found !== undefined) {
       done.add(key, found);
       return { value: found };
     }
-    // Nothing is begun by an attempt that was told to stop.
+    // An attempt that was aborted begins no item.
     if (attempt.stopReason) throw attempt.stopReason;
     const ended = options.tx ? await this.#inTransaction(request) : await this.#plain(request);
     if ("value" in ended) {
+      this.#itemsOf(attempt).hasDone = true;
       done.add(key, ended.value);
       failed.delete(key);
     } else failed.add(key);
@@ -100,15 +123,15 @@ export class Items {
     const startedMs = this.#clock.monotonicMs();
     let item: ItemWrite;
     try {
-      const value = await (request.fn as () => unknown)();
+      const value = await insideOf("an item", request.fn as () => unknown);
       item = this.#doneItem(request, value, startedMs);
     } catch (error) {
       return this.#failed(request, error, startedMs);
     }
-    const answer = await this.#writer.store(item);
-    if (typeof answer === "object")
+    const result = await this.#writer.store(item);
+    if (typeof result === "object")
       throw new ItemConflictError(request.attempt.run.id, request.key);
-    return this.#ended(request, item, answer);
+    return this.#ended(request, item, result);
   }
 
   async #inTransaction(request: ItemRequest): Promise<Ended> {
@@ -117,16 +140,16 @@ export class Items {
     const startedMs = this.#clock.monotonicMs();
     const work = workOf({
       verb: "ctx.item",
-      fn,
+      fn: (tx: never) => insideOf("an item", () => fn(tx)),
       make: (value: unknown) => this.#doneItem(request, value, startedMs),
       attempt,
       clock: this.#clock,
       emit: this.#emit,
       isSync: this.#store.engine === "sqlite",
     });
-    let answer: ItemAnswer;
+    let result: ItemResult;
     try {
-      answer = await this.#store.commitItem({
+      result = await this.#store.commits.item({
         id: run.id,
         fence: claim.fence,
         on: null,
@@ -139,13 +162,13 @@ export class Items {
       if (!(error instanceof OutcomeUnknownError)) return this.#failed(request, error, startedMs);
       return this.#readBack(attempt, key, error);
     }
-    // What was done before stays, and what was done now was rolled back: it is done once.
-    return this.#ended(request, work.made?.what, answer);
+    // If the item was done before, that value stays and this transaction was rolled back: it is done once.
+    return this.#ended(request, work.made?.what, result);
   }
 
-  #ended({ attempt }: ItemRequest, item: ItemWrite | undefined, answer: ItemAnswer): Ended {
-    if (typeof answer === "object") return { value: answer.kept.value };
-    if (answer === "stale" || !item?.value)
+  #ended({ attempt }: ItemRequest, item: ItemWrite | undefined, result: ItemResult): Ended {
+    if (typeof result === "object") return { value: result.kept.value };
+    if (result === "stale" || !item?.value)
       throw new LeaseLostError(attempt.run.id, attempt.claim.fence);
     return { value: item.value };
   }
@@ -156,17 +179,19 @@ export class Items {
     key: string,
     error: OutcomeUnknownError,
   ): Promise<Ended> {
-    const ask = { id: run.id, keys: [key], limit: 1, charsMax: 0 };
-    const state = await patiently(this.#clock, () =>
-      this.#store.grantState({ id: run.id, fence: claim.fence }),
+    const filter = { id: run.id, keys: [key], limit: 1, charsMax: 0 };
+    const state = await retryWhileUnavailable(this.#clock, () =>
+      this.#store.leases.state({ id: run.id, fence: claim.fence }),
     );
-    const { items } = await patiently(this.#clock, () => this.#store.doneItems(ask));
+    const { items } = await retryWhileUnavailable(this.#clock, () =>
+      this.#store.items.done(filter),
+    );
     if (items[0]) return { value: items[0].value };
     if (state !== "held") throw new LeaseLostError(run.id, claim.fence);
     throw error.cause ?? error;
   }
 
-  /** What failed because the attempt was told to stop, or asked to be run later, has not failed. */
+  /** An item that threw because its attempt was aborted, or to be run later, has not failed. */
   async #failed(request: ItemRequest, error: unknown, startedMs: number): Promise<Ended> {
     const { attempt, key } = request;
     if (attempt.stopReason || isLater(error)) throw error;
@@ -180,9 +205,9 @@ export class Items {
       error: JSON.stringify(described),
       durationMs: this.#clock.monotonicMs() - startedMs,
     };
-    const answer = await this.#writer.store(item);
-    if (answer === "stale") throw new LeaseLostError(item.id, item.fence);
-    if (typeof answer === "object") return { value: answer.kept.value };
+    const result = await this.#writer.store(item);
+    if (result === "stale") throw new LeaseLostError(item.id, item.fence);
+    if (typeof result === "object") return { value: result.kept.value };
     this.#emit("item.failed", { ...factsOf(attempt), item: key, error: described });
     return { error };
   }
@@ -203,34 +228,28 @@ export class Items {
     };
   }
 
-  #book(attempt: AttemptView): Book {
-    let book = this.#books.get(attempt);
-    if (!book) {
+  #itemsOf(attempt: AttemptView): AttemptItems {
+    let items = this.#byAttempt.get(attempt);
+    if (!items) {
       const { run } = attempt;
-      const done = new ItemBook({
+      const done = new DoneItems({
         store: this.#store,
         clock: this.#clock,
         id: run.id,
         isFresh: isFirstGrant(attempt),
       });
-      book = { done, open: new Map(), failed: new Set() };
-      this.#books.set(attempt, book);
+      items = { done, open: new Map(), failed: new Set(), hasDone: false };
+      this.#byAttempt.set(attempt, items);
     }
-    return book;
+    return items;
   }
-}
-
-/** Attempts that were handed back, put off or refunded are counted apart, and may have done items. */
-function isFirstGrant({ run, claim }: AttemptView): boolean {
-  const grants = claim.attempt + run.refunds + run.laters + run.extraAttempts;
-  return grants === 1 && !claim.isSuspect;
 }
 
 function isLater(error: unknown): boolean {
   try {
     return error instanceof RetryLater;
   } catch {
-    return false; // A Proxy that throws when request for its prototype.
+    return false; // A Proxy may throw when its prototype is read.
   }
 }
 
@@ -252,30 +271,31 @@ function checkItem({ key, fn, options }: ItemRequest): void {
   if (problems.length > 0) throw new ConfigurationError(problems);
 }
 
-// Knows which items of a run earlier attempts have done. A bounded number of them is read once; the others are read
-// when the handler reaches them, and keys of the same moment share one read.
+// ── items that earlier attempts have done ────────────────────────────────────────────────────────
+// Reads a bounded number of them once; the others are read when the handler reaches them. Keys of the same moment share
+// one read.
 
 const LOADED_MAX = 1_000;
 const CHARS_MAX = 4 * 1024 * 1024;
 
-class ItemBook {
+class DoneItems {
   readonly #store: Store;
   readonly #clock: Clock;
   readonly #id: RunId;
-  /** JSON by key; null: done, but too much to be kept here. */
+  /** JSON by key; null: done, but too large to be kept in memory. */
   readonly #done = new Map<string, string | null>();
   #chars = 0;
-  /** Whether every item that is done is in here. */
+  /** Whether `#done` has every item that is done. */
   #isAll: boolean;
   #loading: Promise<void> | null = null;
-  #asking: { readonly keys: Set<string>; readonly found: Promise<Map<string, string>> } | null =
+  #reading: { readonly keys: Set<string>; readonly found: Promise<Map<string, string>> } | null =
     null;
 
   constructor(params: {
     readonly store: Store;
     readonly clock: Clock;
     readonly id: RunId;
-    /** Nobody has held the run before, so there is nothing to read. */
+    /** No earlier attempt has held the run: there is nothing to read. */
     readonly isFresh: boolean;
   }) {
     this.#store = params.store;
@@ -291,12 +311,12 @@ class ItemBook {
     this.#done.set(key, isKept ? value : null);
   }
 
-  /** Whether it is known without asking that nothing was done under this key. */
+  /** Whether it is known without a read that the item of this key is not done. */
   isNew(key: string): boolean {
     return this.#isAll && !this.#done.has(key);
   }
 
-  /** JSON of what was done under this key, or undefined. */
+  /** The value of the done item of this key as JSON, or undefined. */
   async find(key: string): Promise<string | undefined> {
     if (!this.#isAll && !this.#done.has(key)) {
       this.#loading ??= this.#load();
@@ -304,13 +324,13 @@ class ItemBook {
     }
     const known = this.#done.get(key);
     if (typeof known === "string") return known;
-    return this.#isAll && known === undefined ? undefined : this.#ask(key);
+    return this.#isAll && known === undefined ? undefined : this.#read(key);
   }
 
   async #load(): Promise<void> {
     try {
-      const { items, isAll } = await patiently(this.#clock, () =>
-        this.#store.doneItems({
+      const { items, isAll } = await retryWhileUnavailable(this.#clock, () =>
+        this.#store.items.done({
           id: this.#id,
           keys: null,
           limit: LOADED_MAX,
@@ -325,14 +345,14 @@ class ItemBook {
     }
   }
 
-  /** A microtask later, so that keys that come up together are asked for together. */
-  async #ask(key: string): Promise<string | undefined> {
-    if (!this.#asking) {
+  /** Sent a microtask later, so that keys of the same moment share one read. */
+  async #read(key: string): Promise<string | undefined> {
+    if (!this.#reading) {
       const keys = new Set<string>();
       const found = Promise.resolve().then(async () => {
-        this.#asking = null;
-        const { items } = await patiently(this.#clock, () =>
-          this.#store.doneItems({
+        this.#reading = null;
+        const { items } = await retryWhileUnavailable(this.#clock, () =>
+          this.#store.items.done({
             id: this.#id,
             keys: [...keys],
             limit: keys.size,
@@ -341,27 +361,28 @@ class ItemBook {
         );
         return new Map(items.map((item) => [item.key, item.value]));
       });
-      this.#asking = { keys, found };
+      this.#reading = { keys, found };
     }
-    this.#asking.keys.add(key);
-    return (await this.#asking.found).get(key);
+    this.#reading.keys.add(key);
+    return (await this.#reading.found).get(key);
   }
 }
 
-// Stores the items of one process in batches. Storing an item again changes nothing, so the write is retried
-// after a lost answer.
+// ── storing ──────────────────────────────────────────────────────────────────────────────────────
+// Stores the items of a worker in batches. Storing an item again changes nothing, so the write is retried after a lost
+// answer.
 
 class ItemWriter {
-  readonly #batcher: Batcher<ItemWrite, ItemAnswer>;
+  readonly #batcher: Batcher<ItemWrite, ItemResult>;
 
   constructor({ store, clock }: { readonly store: Store; readonly clock: Clock }) {
     this.#batcher = new Batcher({
-      send: (items) => patiently(clock, () => store.storeItems(items)),
+      send: (items) => retryWhileUnavailable(clock, () => store.items.store(items)),
       charsOf: ({ value, error }) => (value?.length ?? 0) + (error?.length ?? 0),
     });
   }
 
-  store(item: ItemWrite): Promise<ItemAnswer> {
-    return this.#batcher.one(item);
+  store(item: ItemWrite): Promise<ItemResult> {
+    return this.#batcher.add(item);
   }
 }

@@ -1,5 +1,5 @@
-// `ctx.log`: every line goes to the instance's logger, and is kept with the run where that is wanted.
-// Takes what people write: a message, fields and a message, an error and a message.
+// Writes the log lines of handlers, `ctx.log`: each line goes to the instance's logger, and is kept with the run if its
+// policy says so. A line is a message, fields and a message, or an error and a message.
 
 import {
   droppedLine,
@@ -8,11 +8,12 @@ import {
   keptMessage,
   LOG_CHARS_MAX,
 } from "../../runs/rules/run-logs.js";
+import { describeFailure } from "../../shared/failure.js";
 import { hideSecrets, hideSecretsIn } from "../../shared/known-secrets.js";
 import type { Clock, Timer } from "../../shared/ports.js";
 import type { LogLine } from "../../store/logs.js";
 import type { Store } from "../../store/store.js";
-import type { Logger } from "../../telemetry/log.js";
+import type { Emit, Logger } from "../../telemetry/log.js";
 import type { AttemptView } from "../attempt-view.js";
 
 export type RunLogLine = {
@@ -32,7 +33,7 @@ export type RunLogLevel = keyof RunLog;
 
 export function runLog(params: {
   readonly logger: Logger;
-  /** What every line to the logger carries. */
+  /** Added to every line for the logger. */
   readonly fields: object;
   readonly keep: (level: RunLogLevel, fields: object, message: string) => void;
 }): RunLog {
@@ -44,14 +45,14 @@ export function runLog(params: {
       try {
         logger[level]({ ...params.fields, ...hideSecretsIn(fields) }, hideSecrets(message));
       } catch {
-        // A logger that fails must not take the run down with it.
+        // A failing logger must not fail the run.
       }
     };
   };
   return { debug: at("debug"), info: at("info"), warn: at("warn"), error: at("error") };
 }
 
-/** As pino reads it: an error alone is its own message. */
+/** Reads a line as pino does: an error without a message gives its own message. */
 function lineOf(first: unknown, second: unknown): { fields: object; message: string } {
   if (typeof first !== "object" || first === null) return { fields: {}, message: String(first) };
   const fields = first instanceof Error ? { err: first } : first;
@@ -59,36 +60,36 @@ function lineOf(first: unknown, second: unknown): { fields: object; message: str
   return { fields, message: first instanceof Error ? String(first.message) : "" };
 }
 
-// Log lines of the runs of an instance, on their way to the database: one statement for the lines of all
-// runs, a second after the first of them at the latest, and before an attempt is settled. Bounded for
-// each attempt; what is too much is counted and said in a last line. Fails nobody: lines that cannot be
-// stored by the end of their attempt are let go.
+// ── kept lines ───────────────────────────────────────────────────────────────────────────────────
+// Stores log lines with their runs: one statement for the lines of all runs, at most a second after the first of them,
+// and before an attempt is settled. Each attempt keeps a bounded number of lines; a last line says how many were
+// dropped. A failure to store lines fails no run: lines that are not stored by the end of their attempt are dropped.
 
 const EVERY_MS = 1_000;
-/** So many lines do not wait. */
+/** This many lines are sent at once, without waiting. */
 const LINES_WAITING_MAX = 500;
-/** A statement of more would keep the event loop, or be refused by drivers and servers. */
+/** A larger statement would block the event loop, or be refused by drivers and servers. */
 const LINES_SENT_MAX = 2_000;
 
 type Line = Omit<LogLine, "agoMs"> & { readonly atMs: number };
 
-type Book = {
+type Entry = {
   readonly attempt: AttemptView;
   /** Not stored yet. */
   lines: Line[];
   count: number;
   chars: number;
   dropped: number;
-  /** How many were dropped when that was said last. */
-  said: number;
+  /** The count of dropped lines in the last line that was sent about them. */
+  droppedSent: number;
 };
 
-export class LogKeeper {
+export class LogWriter {
   readonly #store: Store;
   readonly #clock: Clock;
   readonly #holder: number;
-  readonly #onFailed: (error: unknown, retryInMs: number) => void;
-  readonly #books = new Map<AttemptView, Book>();
+  readonly #emit: Emit;
+  readonly #byAttempt = new Map<AttemptView, Entry>();
   #waiting = 0;
   #sending: Promise<void> | null = null;
   #timer: Timer | null = null;
@@ -98,55 +99,55 @@ export class LogKeeper {
     readonly store: Store;
     readonly clock: Clock;
     readonly holder: number;
-    readonly onFailed: (error: unknown, retryInMs: number) => void;
+    readonly emit: Emit;
   }) {
     this.#store = params.store;
     this.#clock = params.clock;
     this.#holder = params.holder;
-    this.#onFailed = params.onFailed;
+    this.#emit = params.emit;
   }
 
   keep(attempt: AttemptView, level: RunLogLevel, fields: object, message: string): void {
     const { max } = attempt.logs;
     if (this.#isClosed || !isKept(level, attempt.logs)) return;
-    const book = this.#books.get(attempt) ?? newBook(attempt);
-    this.#books.set(attempt, book);
+    const entry = this.#byAttempt.get(attempt) ?? newEntry(attempt);
+    this.#byAttempt.set(attempt, entry);
     attempt.hasReported = true;
-    if (book.dropped > 0 || book.count >= max || book.chars >= LOG_CHARS_MAX) book.dropped += 1;
-    else this.#write(book, level, keptMessage(message), keptFields(fields));
+    if (entry.dropped > 0 || entry.count >= max || entry.chars >= LOG_CHARS_MAX) entry.dropped += 1;
+    else this.#write(entry, level, keptMessage(message), keptFields(fields));
     if (this.#waiting >= LINES_WAITING_MAX) void this.#send();
     else this.#sendWithin(EVERY_MS);
   }
 
-  /** The attempt is over: what it said is stored now, or never. */
+  /** The attempt is over: its lines are stored now, or dropped. */
   async finish(attempt: AttemptView): Promise<void> {
-    const book = this.#books.get(attempt);
-    if (!book) return;
+    const entry = this.#byAttempt.get(attempt);
+    if (!entry) return;
     await this.#sending;
-    if (book.lines.length > 0 || book.dropped > book.said) await this.#send();
+    if (entry.lines.length > 0 || entry.dropped > entry.droppedSent) await this.#send();
     this.forget(attempt);
   }
 
   forget(attempt: AttemptView): void {
-    this.#waiting -= this.#books.get(attempt)?.lines.length ?? 0;
-    this.#books.delete(attempt);
+    this.#waiting -= this.#byAttempt.get(attempt)?.lines.length ?? 0;
+    this.#byAttempt.delete(attempt);
   }
 
   close(): void {
     this.#isClosed = true;
     this.#timer?.cancel();
-    this.#books.clear();
+    this.#byAttempt.clear();
   }
 
-  #write(book: Book, level: RunLogLevel, message: string, fields: string | null): void {
-    const { run, claim } = book.attempt;
-    book.count += 1;
-    book.chars += message.length + (fields?.length ?? 0);
+  #write(entry: Entry, level: RunLogLevel, message: string, fields: string | null): void {
+    const { run, claim } = entry.attempt;
+    entry.count += 1;
+    entry.chars += message.length + (fields?.length ?? 0);
     const atMs = this.#clock.monotonicMs();
-    book.lines.push({
+    entry.lines.push({
       id: run.id,
       fence: claim.fence,
-      no: book.count,
+      no: entry.count,
       level,
       atMs,
       message,
@@ -173,54 +174,55 @@ export class LogKeeper {
     if (this.#waiting > 0) this.#sendWithin(EVERY_MS);
   }
 
-  /** The line that says how much was dropped is written anew whenever it is more. */
-  #take(): { readonly book: Book; readonly lines: readonly Line[] }[] {
-    const taken: { readonly book: Book; readonly lines: readonly Line[] }[] = [];
+  /** Sends the line about dropped lines again if their count has grown. */
+  #take(): { readonly entry: Entry; readonly lines: readonly Line[] }[] {
+    const taken: { readonly entry: Entry; readonly lines: readonly Line[] }[] = [];
     let count = 0;
-    for (const book of this.#books.values()) {
+    for (const entry of this.#byAttempt.values()) {
       if (count >= LINES_SENT_MAX) break;
-      const lines = book.lines;
-      book.lines = [];
+      const lines = entry.lines;
+      entry.lines = [];
       this.#waiting -= lines.length;
-      const isMore = book.dropped > book.said;
-      if (isMore) {
-        lines.push(markerOf(book, this.#clock.monotonicMs()));
-        book.said = book.dropped;
+      if (entry.dropped > entry.droppedSent) {
+        lines.push(markerOf(entry, this.#clock.monotonicMs()));
+        entry.droppedSent = entry.dropped;
       }
-      if (lines.length > 0) taken.push({ book, lines });
+      if (lines.length > 0) taken.push({ entry, lines });
       count += lines.length;
     }
     return taken;
   }
 
-  async #append(taken: readonly { readonly book: Book; readonly lines: readonly Line[] }[]) {
+  async #append(taken: readonly { readonly entry: Entry; readonly lines: readonly Line[] }[]) {
     const nowMs = this.#clock.monotonicMs();
     const lines = taken
       .flatMap((each) => each.lines)
       .map(({ atMs, ...line }) => ({ ...line, agoMs: Math.max(0, Math.round(nowMs - atMs)) }));
     try {
-      // Refused lines belong to runs that were lost: whoever holds them now writes their log.
-      await this.#store.appendLogs({ holder: this.#holder, lines });
+      // The store refuses lines of lost runs: the current holder writes the log of such a run.
+      await this.#store.logs.append({ holder: this.#holder, lines });
     } catch (error) {
       for (const each of taken) this.#putBack(each);
-      this.#onFailed(error, EVERY_MS);
+      const retryInMs = EVERY_MS;
+      const facts = { what: "log lines of runs", error: describeFailure(error), retryInMs };
+      this.#emit("store.failed", facts, error);
     }
   }
 
-  #putBack({ book, lines }: { readonly book: Book; readonly lines: readonly Line[] }): void {
-    if (this.#books.get(book.attempt) !== book) return;
-    const own = lines.filter(({ no }) => no <= book.count);
-    if (own.length < lines.length) book.said = 0;
-    book.lines = [...own, ...book.lines];
+  #putBack({ entry, lines }: { readonly entry: Entry; readonly lines: readonly Line[] }): void {
+    if (this.#byAttempt.get(entry.attempt) !== entry) return;
+    const own = lines.filter(({ no }) => no <= entry.count);
+    if (own.length < lines.length) entry.droppedSent = 0;
+    entry.lines = [...own, ...entry.lines];
     this.#waiting += own.length;
   }
 }
 
-function newBook(attempt: AttemptView): Book {
-  return { attempt, lines: [], count: 0, chars: 0, dropped: 0, said: 0 };
+function newEntry(attempt: AttemptView): Entry {
+  return { attempt, lines: [], count: 0, chars: 0, dropped: 0, droppedSent: 0 };
 }
 
-function markerOf({ attempt, count, dropped }: Book, atMs: number): Line {
+function markerOf({ attempt, count, dropped }: Entry, atMs: number): Line {
   const { run, claim } = attempt;
   const line = droppedLine({ dropped });
   return { id: run.id, fence: claim.fence, no: count + 1, level: "warn", atMs, ...line };

@@ -10,9 +10,11 @@ import {
   STAGES_MAX,
 } from "../../runs/rules/progress.js";
 import { LeaseLostError } from "../../shared/errors.js";
+import { describeFailure } from "../../shared/failure.js";
 import { type Clock, momentOf, type Timer } from "../../shared/ports.js";
 import type { ProgressWrite } from "../../store/progress.js";
 import type { Store } from "../../store/store.js";
+import type { Emit } from "../../telemetry/log.js";
 import type { AttemptView } from "../attempt-view.js";
 import type { Renewed } from "../leases.js";
 
@@ -29,12 +31,12 @@ type Entry = {
   waiting: { readonly resolve: () => void; readonly reject: (error: Error) => void }[];
 };
 
-export class ProgressBoard {
+export class ProgressWriter {
   readonly #store: Store;
   readonly #clock: Clock;
   readonly #holder: number;
-  readonly #onRenewed: (answer: Renewed) => void;
-  readonly #onFailed: (error: unknown, retryInMs: number) => void;
+  readonly #executor: { renewed(renewed: Renewed): void };
+  readonly #emit: Emit;
   readonly #entries = new Map<AttemptView, Entry>();
   #sending: Promise<void> | null = null;
   #timer: Timer | null = null;
@@ -44,15 +46,15 @@ export class ProgressBoard {
     readonly store: Store;
     readonly clock: Clock;
     readonly holder: number;
-    /** It was a heartbeat as well. */
-    readonly onRenewed: (answer: Renewed) => void;
-    readonly onFailed: (error: unknown, retryInMs: number) => void;
+    /** A write of progress renews the lease as well. */
+    readonly executor: { renewed(renewed: Renewed): void };
+    readonly emit: Emit;
   }) {
     this.#store = params.store;
     this.#clock = params.clock;
     this.#holder = params.holder;
-    this.#onRenewed = params.onRenewed;
-    this.#onFailed = params.onFailed;
+    this.#executor = params.executor;
+    this.#emit = params.emit;
   }
 
   /** Resolves when it is stored, or at once if it can wait for the next write. */
@@ -72,7 +74,7 @@ export class ProgressBoard {
       return Promise.resolve();
     }
     const stored = new Promise<void>((resolve, reject) => entry.waiting.push({ resolve, reject }));
-    // Whoever does not wait for the answer hears of a loss by the signal, not by an unhandled rejection.
+    // A caller that does not await the write learns of a loss by its signal, not by an unhandled rejection.
     stored.catch(() => undefined);
     // A microtask later, so that reports of the same moment share one statement.
     queueMicrotask(() => void this.#send());
@@ -136,15 +138,15 @@ export class ProgressBoard {
         writtenMs: sentAt.monotonicMs,
       });
     try {
-      const answer = await this.#store.progress({ holder: this.#holder, writes });
+      const result = await this.#store.progress.write({ holder: this.#holder, writes });
       const asked = [...new Set(writes.map(({ fence }) => fence))];
-      this.#onRenewed({ sentAt, asked, ...answer });
+      this.#executor.renewed({ sentAt, asked, ...result });
       const held = new Set(
-        answer.held.flatMap(({ fence, ids }) => ids.map((id) => `${id} ${fence}`)),
+        result.held.flatMap(({ fence, ids }) => ids.map((id) => `${id} ${fence}`)),
       );
       entries.forEach((entry, at) => {
         const { run, claim } = entry.attempt;
-        const isUnknown = answer.unknown.includes(claim.fence);
+        const isUnknown = result.unknown.includes(claim.fence);
         if (isUnknown) entry.isDirty = true;
         const isLost = !isUnknown && !held.has(`${run.id} ${claim.fence}`);
         if (isLost) this.forget(entry.attempt);
@@ -155,7 +157,8 @@ export class ProgressBoard {
     } catch (error) {
       for (const entry of entries) entry.isDirty = true;
       for (const { resolve } of waiting.flat()) resolve();
-      this.#onFailed(error, EVERY_MS);
+      const facts = { what: "progress", error: describeFailure(error), retryInMs: EVERY_MS };
+      this.#emit("store.failed", facts, error);
     }
   }
 }

@@ -89,7 +89,7 @@ test("console is a logger: the fields, then the words", () => {
   const { emit } = new Bus({ logger, now });
   emit("store.recovered", { what: "poll" });
   runLog({ logger, fields: { run: "r" }, keep: () => undefined }).error(new Error("broken"), "no");
-  expect(text).toContain("{ event: 'store.recovered', what: 'poll' } the database answers again");
+  expect(text).toContain("{ event: 'store.recovered', what: 'poll' } the database responds again");
   expect(text).toMatch(/run: 'r',\s+err: Error: broken/);
   expect(text.trimEnd()).toMatch(/no$/);
 });

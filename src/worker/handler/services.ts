@@ -2,22 +2,23 @@
 // runs. Progress and log lines are stored before their attempt is settled.
 
 import { LeaseLostError } from "../../shared/errors.js";
-import { describeFailure } from "../../shared/failure.js";
 import { delay, momentOf, type Ports } from "../../shared/ports.js";
+import type { Settlement } from "../../store/claims.js";
 import type { Store } from "../../store/store.js";
 import type { Emit, Logger } from "../../telemetry/log.js";
 import type { AttemptView } from "../attempt-view.js";
 import type { Renewed } from "../leases.js";
 import { renewTimeoutMs } from "../rules/lease.js";
-import { Commits, type CommitsParams } from "./commit.js";
+import { commitRun } from "./commit.js";
 import type { ContextServices } from "./context.js";
 import type { FanOut } from "./fan-out.js";
 import { Items } from "./items.js";
-import { LogKeeper } from "./logs.js";
-import { ProgressBoard } from "./progress-writer.js";
+import { LogWriter } from "./logs.js";
+import { ProgressWriter } from "./progress-writer.js";
+import { Steps, type StepsParams } from "./steps.js";
 
 /** How long an ended attempt waits for its progress and log lines to be stored, before it is settled anyway. */
-const REPORTS_PATIENCE_MS = 5_000;
+const REPORTS_TIMEOUT_MS = 5_000;
 
 export type HandlerServicesParams = {
   readonly store: Store;
@@ -26,38 +27,46 @@ export type HandlerServicesParams = {
   readonly emit: Emit;
   readonly logger: Logger;
   readonly fanOut: FanOut;
-  readonly onCommitted: CommitsParams["onCommitted"];
-  /** Called with the result of a renewal: progress renews the lease too. */
-  readonly onRenewed: (answer: Renewed) => void;
+  readonly executor: ServicesExecutor;
 };
+
+type SuspendingExecutor = StepsParams["executor"];
+
+/** The executor of the attempts: it has to know what handlers did to their runs and leases. */
+export interface ServicesExecutor extends SuspendingExecutor {
+  /** `ctx.commit` has completed the run; its handler may still be running. */
+  committed(attempt: AttemptView, settlement: Settlement): void;
+  /** A handler has renewed leases: with `ctx.heartbeat()`, or by reporting progress. */
+  renewed(renewed: Renewed): void;
+}
 
 export class HandlerServices {
   readonly #params: HandlerServicesParams;
   readonly #items: Items;
-  readonly #progress: ProgressBoard;
-  readonly #logs: LogKeeper;
+  readonly #progress: ProgressWriter;
+  readonly #logs: LogWriter;
   /** The services that a context calls. */
   readonly forContext: ContextServices;
 
   constructor(params: HandlerServicesParams) {
     this.#params = params;
-    const { store, ports, holder, emit, onRenewed } = params;
+    const { store, ports, holder, emit, executor } = params;
     const { clock } = ports;
-    const onFailed = (what: string) => (error: unknown, retryInMs: number) =>
-      emit("store.failed", { what, error: describeFailure(error), retryInMs }, error);
-    const shared = { store, holder, clock };
-    const commits = new Commits(params);
+    const shared = { store, holder, clock, emit };
     this.#items = new Items({ store, clock, emit });
-    this.#progress = new ProgressBoard({ ...shared, onRenewed, onFailed: onFailed("progress") });
-    this.#logs = new LogKeeper({ ...shared, onFailed: onFailed("log lines of runs") });
+    this.#progress = new ProgressWriter({ ...shared, executor });
+    this.#logs = new LogWriter(shared);
     this.forContext = {
       log: params.logger,
+      nowMs: () => clock.monotonicMs(),
+      hasDoneItems: (attempt) => this.#items.hasDone(attempt),
       fanOut: params.fanOut,
-      heartbeat: (attempt) => this.#beat(attempt),
+      heartbeat: (attempt) => this.#renew(attempt),
       progress: (attempt, reported) => this.#progress.report(attempt, reported),
       keepLine: (attempt, ...line) => this.#logs.keep(attempt, ...line),
-      item: (asked) => this.#items.item(asked),
-      commit: (attempt, fn, options) => commits.commit(attempt, fn, options),
+      item: (request) => this.#items.item(request),
+      commit: (attempt, fn, options) => commitRun(params, attempt, fn, options),
+      steps: new Steps({ ...params, reportsStored: (attempt) => this.reportsStored(attempt) }),
     };
   }
 
@@ -72,7 +81,7 @@ export class HandlerServices {
     const stored = Promise.all([this.#progress.finish(attempt), this.#logs.finish(attempt)]).catch(
       () => undefined,
     );
-    await Promise.race([stored, delay(this.#params.ports.clock, REPORTS_PATIENCE_MS, done.signal)]);
+    await Promise.race([stored, delay(this.#params.ports.clock, REPORTS_TIMEOUT_MS, done.signal)]);
     done.abort();
     this.forget(attempt);
   }
@@ -89,14 +98,14 @@ export class HandlerServices {
     this.#logs.close();
   }
 
-  async #beat({ run, claim }: AttemptView): Promise<void> {
-    const { store, holder, ports, onRenewed } = this.#params;
+  async #renew({ run, claim }: AttemptView): Promise<void> {
+    const { store, holder, ports, executor } = this.#params;
     const { fence, policy } = claim;
     const sentAt = momentOf(ports.clock);
     const timeoutMs = renewTimeoutMs(policy.leaseMs);
-    const answer = await store.renew({ holder, fences: [fence], timeoutMs });
-    onRenewed({ sentAt, asked: [fence], ...answer });
-    const isHeld = answer.held.some((each) => each.fence === fence && each.ids.includes(run.id));
-    if (!isHeld && !answer.unknown.includes(fence)) throw new LeaseLostError(run.id, fence);
+    const result = await store.leases.renew({ holder, fences: [fence], timeoutMs });
+    executor.renewed({ sentAt, asked: [fence], ...result });
+    const isHeld = result.held.some((each) => each.fence === fence && each.ids.includes(run.id));
+    if (!isHeld && !result.unknown.includes(fence)) throw new LeaseLostError(run.id, fence);
   }
 }

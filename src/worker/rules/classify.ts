@@ -1,7 +1,7 @@
-// Decides whether a failure is worth another try: transient or permanent, with the reason in words.
-// The table is here and nowhere else. Total, like failure.ts. What no rule knows is transient: the
-// attempts are bounded, and a wrong "permanent" would lose work that a retry had saved.
-// It has no clock, so a Retry-After date counts only from the answer's own Date header.
+// Decides for a failed attempt whether a retry is worth it: transient or permanent, with the reason in words. This file
+// holds the only table of such rules. Like failure.ts it never throws. A failure that no rule knows is transient: the
+// attempts are bounded, and a wrong "permanent" would lose work that a retry would save. It has no clock, so a
+// Retry-After date counts only from the Date header of the same response.
 
 import { PermanentError, RetryLater } from "../../shared/errors.js";
 import { isObject, numberProp, prop, textProp } from "../../shared/failure.js";
@@ -13,7 +13,7 @@ export type Classification = { class: FailureClass; retryAfterMs?: number; reaso
 const CAUSE_COUNT_MAX = 5;
 const MEMBER_COUNT_MAX = 20;
 const HEADER_COUNT_MAX = 200;
-/** A server that asks for more must not hold a run for ever. */
+/** A server that requests a longer delay must not delay a run for ever. */
 const RETRY_AFTER_MAX_MS = 24 * 3_600_000;
 
 /** Looks at the thrown value and down its causes; the outermost one that a rule knows decides. */
@@ -79,6 +79,16 @@ const OWN_PERMANENT_CODES: ReadonlySet<string> = new Set([
   "ITEM_TOO_LARGE",
   "ITEM_CONFLICT",
   "RESULT_CONFLICT",
+  "STEP_NAME_OPEN",
+  "STEP_CHANGED",
+  "STEP_NESTED",
+  "WAIT_IN_STEP",
+  "STEPS_TOO_MANY",
+  "STEP_NOT_JSON",
+  "RESULT_TOO_LARGE",
+  "SIGNAL_TAKEN",
+  "SIGNAL_CONFLICT",
+  "CHILD_FAILED",
 ]);
 
 // By name and code as well as by class: an application may hold two copies of this package.
@@ -188,6 +198,9 @@ function keyOf(headers: object, name: string): string {
 
 const TRANSIENT_SQL_STATES = /^(?:08...|53...|57P0[123]|57014|40001|40P01|55P03|25006)$/;
 const PERMANENT_SQL_STATES = /^(?:22|23|42)...$/;
+/** A table or schema that is missing may be made by a migration that has not run yet. */
+const MISSING_SQL_STATES = /^(?:42P01|3F000)$/;
+const MISSING_SQLITE = /^no such table\b|: no such table\b/;
 
 function bySqlState(thrown: object): Classification | undefined {
   const code = textProp(thrown, "code");
@@ -195,6 +208,7 @@ function bySqlState(thrown: object): Classification | undefined {
   const isPostgres =
     textProp(thrown, "severity") !== undefined || textProp(thrown, "routine") !== undefined;
   if (!isPostgres) return undefined;
+  if (MISSING_SQL_STATES.test(code)) return transient(`PostgreSQL ${code}: migrate first`);
   if (TRANSIENT_SQL_STATES.test(code)) return transient(`PostgreSQL ${code}`);
   if (PERMANENT_SQL_STATES.test(code)) return permanent(`PostgreSQL ${code}`);
   return transient(`PostgreSQL ${code}, which no rule knows`);
@@ -231,6 +245,9 @@ const SQLITE_RESULTS: ReadonlyMap<number, readonly [name: string, to: FailureCla
 // number as `errcode`, whose low byte is the primary one.
 function bySqlite(thrown: object): Classification | undefined {
   const code = textProp(thrown, "code");
+  const isOfSqlite = code === "ERR_SQLITE_ERROR" || code?.startsWith("SQLITE_ERROR") === true;
+  if (isOfSqlite && MISSING_SQLITE.test(textProp(thrown, "message") ?? ""))
+    return transient("SQLite has no such table: migrate first");
   if (code === "ERR_SQLITE_ERROR") {
     const found = SQLITE_RESULTS.get((numberProp(thrown, "errcode") ?? 0) & 0xff);
     return found && { class: found[1], reason: found[0] };
@@ -245,7 +262,7 @@ function bySqlite(thrown: object): Classification | undefined {
 
 // --- Network, TLS, names -------------------------------------------------------------------------
 
-// ENOTFOUND is here: a resolver that restarts says it for names that exist, and a mistyped name
+// ENOTFOUND is here: a restarting resolver returns it for names that exist, and a mistyped name
 // costs only the attempts that are left. ERR_TLS_HANDSHAKE_TIMEOUT is a slow network, not a bad
 // certificate, so these rows come before the TLS ones.
 const TRANSIENT_CODES: ReadonlySet<string> = new Set([
@@ -305,7 +322,7 @@ function byName(thrown: object): Classification | undefined {
   return undefined;
 }
 
-/** An AggregateError is permanent only if all its members are: one that may pass is worth a try. */
+/** An AggregateError is permanent only if all its members are: one transient member is worth a retry. */
 function byMembers(thrown: object): Classification | undefined {
   const members = prop(thrown, "errors");
   const count = numberProp(members, "length") ?? 0;

@@ -1,7 +1,7 @@
-// Lease arithmetic: when to renew, and how long an instance may believe that it still holds a run.
-// Pure. The database decides who holds a run; this file only decides how long to trust its last answer.
+// Decides for an instance when to renew a lease, and how long to believe that it still holds one. Pure. The database
+// decides who holds a run; this file only decides how long to trust its last answer.
 
-import { elapsedMs, type Moment } from "../../shared/moment.js";
+import { elapsedMs, type Moment } from "../../shared/ports.js";
 
 /** Shorter leases would be lost to ordinary pauses of a process. */
 export const LEASE_MIN_MS = 1_000;

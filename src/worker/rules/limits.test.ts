@@ -1,11 +1,11 @@
 // Keys of limits: what they are read from, and what they are where there is nothing.
 
 import { expect, test } from "vitest";
-import { flowKeyOf, resolveLimits, shownFlowKey, WHOLE_JOB } from "./limits.js";
+import { limitKeyOf, resolveLimits, shownLimitKey, WHOLE_JOB } from "./limits.js";
 
 const limits = (key?: string) =>
   resolveLimits({ concurrency: { limit: 1, ...(key ? { key } : {}) } }, (member) => member);
-const keyOf = (path: string, input: unknown) => flowKeyOf(limits(path), JSON.stringify(input));
+const keyOf = (path: string, input: unknown) => limitKeyOf(limits(path), JSON.stringify(input));
 
 test("a key is the JSON text of the value at its path", () => {
   expect(keyOf("account.id", { account: { id: "acme" } })).toBe('"acme"');
@@ -24,11 +24,11 @@ test("what is not there is null: also behind values that have no members, and in
 test("long values are cut to whole characters, and are shown as they are left", () => {
   const key = keyOf("name", { name: "😀".repeat(300) });
   expect([...key]).toHaveLength(200);
-  expect(shownFlowKey(key)).toBe(key);
-  expect(shownFlowKey('"acme"')).toBe("acme");
-  expect(shownFlowKey(WHOLE_JOB)).toBeNull();
+  expect(shownLimitKey(key)).toBe(key);
+  expect(shownLimitKey('"acme"')).toBe("acme");
+  expect(shownLimitKey(WHOLE_JOB)).toBeNull();
 });
 
 test("without a path the key is the whole job's", () => {
-  expect(flowKeyOf(limits(), '{"a":1}')).toBe(WHOLE_JOB);
+  expect(limitKeyOf(limits(), '{"a":1}')).toBe(WHOLE_JOB);
 });

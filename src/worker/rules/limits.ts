@@ -1,6 +1,6 @@
-// Limits of a job: how many of its runs may be held at once, and how many may begin within a stretch
-// of time, for all or for each value at a path of the input. Pure: options are checked here and keys
-// are read from inputs; who may begin is decided by the database, under the key's row.
+// Reads the limits of a job: how many of its runs may be held at once, and how many may begin within a stretch of time,
+// for all runs or for each value at a path of the input. Pure: checks options and reads keys from inputs. The database
+// decides which run may begin, under the key's row.
 
 import { type Duration, durationMs } from "../../shared/duration.js";
 import { ConfigurationError, type Problem } from "../../shared/errors.js";
@@ -15,14 +15,17 @@ export type ConcurrencyOptions = {
 };
 
 export type RateOptions = {
-  /** So many runs begin within any stretch of `per`, over all instances. */
+  /**
+   * At most this many runs are claimed within any stretch of `per` over all instances, and begin within it in one instance.
+   * A claimed run begins up to half of `per` later (at least 250 ms, at most 2 s), or goes back.
+   */
   readonly limit: number;
   readonly per: Duration;
   /** A path into the input, such as "account.id": the limit is for each value there. @default none: for the job */
   readonly key?: string | undefined;
 };
 
-/** What an instance announces of a job's limits; null where there is none. */
+/** The limits of a job as an instance announces them; null means no limit. */
 export type Limits = {
   readonly concurrency: { readonly limit: number; readonly key: string | null } | null;
   readonly rate: {
@@ -34,16 +37,16 @@ export type Limits = {
 
 export const NO_LIMITS: Limits = { concurrency: null, rate: null };
 
-/** The key of what a whole job shares; no value has an empty JSON text. */
+/** The key of a limit for the whole job; no value has an empty JSON text. */
 export const WHOLE_JOB = "";
 
-/** Beyond these a limit is a mistake: each run that is held is counted when one more may begin. */
+/** A larger limit is a mistake: every held run is counted when one more may begin. */
 const CONCURRENCY_LIMIT_MAX = 10_000;
 const RATE_LIMIT_MAX = 1_000_000;
 const RATE_PER_MAX_MS = 366 * 86_400_000;
 const PATH_LENGTH_MAX = 200;
-/** Longer values are cut, so that two of them may share a limit; never the other way round. */
-const FLOW_KEY_LENGTH_MAX = 200;
+/** Longer values are cut: two long values may then share a limit, but one value never has two. */
+const LIMIT_KEY_LENGTH_MAX = 200;
 const PATH = /^[A-Za-z_$][\w$-]*(\.[A-Za-z_$][\w$-]*)*$/;
 
 type Field = (member: string) => string;
@@ -52,7 +55,7 @@ export function isLimited({ concurrency, rate }: Limits): boolean {
   return concurrency !== null || rate !== null;
 }
 
-/** The path that keys are read from; null where every limit is for the whole job. */
+/** The path that keys are read from; null if every limit is for the whole job. */
 export function keyPathOf({ concurrency, rate }: Limits): string | null {
   return concurrency?.key ?? rate?.key ?? null;
 }
@@ -146,27 +149,27 @@ function readPath(value: unknown, field: string, problems: Problem[]): string | 
 }
 
 /**
- * The key that a run of a limited job waits under: the JSON text of the value at the path. A value
- * that is not there is null, as in SQL: all such runs share one key.
+ * The key that a run of a limited job waits under: the JSON text of the value at the path. A
+ * missing value counts as null, as in SQL: all such runs share one key.
  */
-export function flowKeyOf(limits: Limits, inputJson: string): string {
+export function limitKeyOf(limits: Limits, inputJson: string): string {
   const path = keyPathOf(limits);
   if (path === null) return WHOLE_JOB;
   let value: unknown = JSON.parse(inputJson);
   for (const name of path.split(".")) {
-    // Members of arrays are nobody's key, their length included: SQL would not find it either.
+    // Members of arrays are never a key, nor is their length: SQL would not find them either.
     const isObject = typeof value === "object" && value !== null && !Array.isArray(value);
     const isThere = isObject && Object.hasOwn(value as object, name);
     value = isThere ? (value as Readonly<Record<string, unknown>>)[name] : null;
   }
   const text = JSON.stringify(value);
-  return text.length <= FLOW_KEY_LENGTH_MAX
+  return text.length <= LIMIT_KEY_LENGTH_MAX
     ? text
-    : [...text].slice(0, FLOW_KEY_LENGTH_MAX).join("");
+    : [...text].slice(0, LIMIT_KEY_LENGTH_MAX).join("");
 }
 
-/** A key as people know it: the value itself, or what is left of a long one. */
-export function shownFlowKey(key: string): unknown {
+/** A key as people know it: the value itself, cut if it is long. */
+export function shownLimitKey(key: string): unknown {
   if (key === WHOLE_JOB) return null;
   try {
     return JSON.parse(key);

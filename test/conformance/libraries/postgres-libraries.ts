@@ -12,7 +12,7 @@ import postgres from "postgres";
 export type Execute = (text: string) => Promise<unknown>;
 
 export type OpenedLibrary = {
-  /** What users hold of the library. */
+  /** The object of the library that users hold. */
   readonly database: object;
   /** How they open a transaction. */
   transaction<T>(fn: (tx: object, execute: Execute) => Promise<T>): Promise<T>;

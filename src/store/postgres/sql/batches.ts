@@ -2,8 +2,7 @@
 // one transaction under the fence of the run that makes them; who ends or revives a child counts in
 // that same statement.
 
-import { postgresPage } from "../../sql/list-page.js";
-import { FLOW_UNKNOWN, IS_LIMITED_LANE } from "./flow.js";
+import { FLOW_UNKNOWN, IS_LIMITED_LANE } from "./limits.js";
 
 /** The number of the mode `enqueued`. */
 const ENQUEUED = 0;
@@ -15,7 +14,7 @@ const ENQUEUED = 0;
  * children at once, the second one sees the first one's count. Whoever brings a batch to its end for
  * the first time makes the run that comes after.
  */
-export const COUNTING = /* sql */ `
+const COUNTING = /* sql */ `
 batch_change as materialized (
   select batch, sum(unended)::int as unended, sum(completed)::int as completed, sum(failed)::int as failed,
     sum(cancelled)::int as cancelled
@@ -59,14 +58,36 @@ continuing_limited as (
  */
 export const CONTINUED = /* sql */ `(select count(*)::int from continued) as continued`;
 
-/** Children that have ended, from a list that has their batch and status. */
+/**
+ * Children that have ended, from a list that has their batch, status, id, result and error. A call is a batch of one
+ * child: its end is stored with the wait of the parent, which gets a row in `wake`. The row is locked also where it is
+ * there already, so that a pass which acts on it meanwhile leaves it.
+ */
 export const endedChildren = (source: string) => /* sql */ `
+child_ends as materialized (select e.* from (${source}) e where e.batch is not null),
 child_changes as materialized (
   select e.batch, -1 as unended, (e.status = 1)::int as completed, (e.status = 2)::int as failed,
     (e.status = 3)::int as cancelled
-  from (${source}) e where e.batch is not null
+  from child_ends e
+),
+answered as (
+  update {wait} w set status = e.status, value = e.result, error = e.error, ended_at = now.at
+  from child_ends e, now where w.batch = e.batch and w.child = e.id and w.ended_at is null
+  returning w.run
+),
+woken_parents as (
+  insert into {wake} as k (run, at) select distinct a.run, now.at from answered a cross join now order by 1
+  on conflict (run) do update set at = excluded.at
 ),
 ${COUNTING}`;
+
+/** Runs that have ended and have open waits, from a list of ids: a pass ends the calls and removes the waits. */
+export const endedWaits = (source: string) => /* sql */ `
+ended_waits as (
+  insert into {wake} as k (run, at)
+  select distinct w.run, now.at from (${source}) e join {wait} w on w.run = e.id cross join now order by 1
+  on conflict (run) do update set at = excluded.at
+)`;
 
 /** Children in `reopened` (id, status) that go on by an operator's will: no longer ended. */
 export const UNCOUNTING = /* sql */ `
@@ -80,18 +101,6 @@ ${COUNTING}`;
 export const HELD = /* sql */ `
 select k.fence from {lease} k where k.fence = :fence::bigint and k.ids @> array[:parent::uuid] for share`;
 
-/** Waits for another transaction that is making the same one; no row if there is one. */
-export const ADD_BATCH = /* sql */ `
-insert into {batch} (run, name, created_at, scheduled, refused, errors, unended, completed, failed, cancelled,
-  then_run, then_lane, then_policy, then_version, then_priority)
-select :parent::uuid, :name, {now}, 0, 0, '[]', 0, 0, 0, 0,
-  :thenRun::uuid, :thenLane::int, :thenPolicy::int, :thenVersion::int, :thenPriority::smallint
-on conflict (run, name) do nothing returning id`;
-
-/** What there was of it before its children count: the same fragment then ends it if none is open. */
-export const FILL_BATCH = /* sql */ `
-update {batch} set scheduled = :scheduled::int, refused = :refused::int, errors = :errors where id = :batch::int`;
-
 export const COUNT_BATCH = /* sql */ `
 with now as materialized (select {now} as at),
 child_changes as materialized (
@@ -100,44 +109,6 @@ child_changes as materialized (
 ),
 ${COUNTING}
 select ${CONTINUED}`;
-
-export const MADE_BATCH = /* sql */ `
-select scheduled, errors from {batch} where run = :parent::uuid and name = :name`;
-
-export const OUTCOMES = /* sql */ `select id, status from {outcome} where id = any(:ids::uuid[])`;
-
-export const BATCHES = /* sql */ `
-select name, scheduled, errors, completed, failed, cancelled, unended,
-  case when ended_at is not null then then_run end as then_run
-from {batch} where run = :run::uuid order by id`;
-
-const CHILDREN_OF = /* sql */ `
-  select r.id from {run} r
-  where r.parent = :parent::uuid
-    and (:batch::text is null
-      or r.batch = (select b.id from {batch} b where b.run = :parent::uuid and b.name = :batch::text))
-    and r.id <> all(array(select b.then_run from {batch} b where b.run = :parent::uuid and b.then_run is not null))`;
-
-/** Runs that come after a batch are no children: they are named by their batch. */
-export const CHILDREN = /* sql */ `
-with child as materialized (${CHILDREN_OF}
-    and r.id < coalesce(:before::uuid, 'ffffffff-ffff-ffff-ffff-ffffffffffff')
-),
-page as materialized (
-  select c.id from child c
-  where :status::smallint is null or :status::smallint = coalesce(
-    (select o.status from {outcome} o where o.id = c.id),
-    case when exists (select from {ready} y where y.id = c.id) or exists (select from {waiting} w where w.id = c.id)
-      then -1 else 0 end)
-  order by c.id desc limit :limit
-)
-${postgresPage("select * from {run_state} where id = any(array(select id from page)) offset 0")}`;
-
-/** Failed children, for a revival of many. */
-export const FAILED_CHILDREN = /* sql */ `
-  select o.id from (${CHILDREN_OF}) c,
-    lateral (select x.id from {outcome} x where x.id = c.id and x.status = 2 offset 0) o
-  where o.id > coalesce(:after::uuid, '00000000-0000-0000-0000-000000000000') order by o.id limit :limit`;
 
 /** A batch lasts for as long as the run that made it: a later attempt may ask for it. */
 export const PRUNE_BATCHES = /* sql */ `

@@ -1,7 +1,7 @@
 // The statements about the days of history on PostgreSQL: partitions of the tables that grow for ever.
 // They name tables that did not exist when the store opened, so they are made for each day.
 
-import { TICKS_KEPT } from "../../sql/retention.js";
+import { TICKS_KEPT } from "../../retention.js";
 
 export const PARTITIONS = /* sql */ `
 select c.relname as name from pg_catalog.pg_class c

@@ -1,7 +1,8 @@
 // How runs come in on PostgreSQL: plain ones, those with keys, those that stand in line, and children. Instances remember
 // the numbers of lanes and policies, so that a run travels with two numbers instead of its job's words.
 
-import { FLOW_CHANGES, FLOW_KEY, FLOW_UNKNOWN, NEW_FLOWS, NOBODY_LINED } from "./flow.js";
+import { NOT_BEGUN } from "../../rows.js";
+import { FLOW_CHANGES, FLOW_KEY, FLOW_UNKNOWN, NEW_FLOWS, NOBODY_LINED } from "./limits.js";
 
 /** What a run that another run made has more than others. */
 type Origin = { readonly columns: string; readonly values: string };
@@ -118,10 +119,10 @@ where k.job = i.job and k.key = i.key returning k.run`;
 export const PULL_PENDING = /* sql */ `
 with now as materialized (select {now} as at),
 from_ready as (
-  delete from {ready} where id = any(:ids::uuid[]) and attempt = 0 returning id, limited
+  delete from {ready} where id = any(:ids::uuid[]) and ${NOT_BEGUN} returning id, limited
 ),
 from_waiting as (
-  delete from {waiting} where id = any(:ids::uuid[]) and attempt = 0 and (gate is null or gate = 'flow') returning id, flow
+  delete from {waiting} where id = any(:ids::uuid[]) and ${NOT_BEGUN} and (gate is null or gate = 'flow') returning id, flow
 ),
 pulled as materialized (
   select r.id, y.flow from from_ready r
@@ -140,9 +141,9 @@ from pulled p`;
 
 /** Of these, the ones that have not begun: one that was moving between two places is pulled again. */
 export const UNBEGUN = /* sql */ `
-select id from {ready} where id = any(:ids::uuid[]) and attempt = 0
+select id from {ready} where id = any(:ids::uuid[]) and ${NOT_BEGUN}
 union all
-select id from {waiting} where id = any(:ids::uuid[]) and attempt = 0`;
+select id from {waiting} where id = any(:ids::uuid[]) and ${NOT_BEGUN}`;
 
 /** From stored runs (`stored`: id, due_at, lane, policy, priority) to their places. */
 const PLACING = /* sql */ `

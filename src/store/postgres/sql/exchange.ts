@@ -5,15 +5,14 @@
 // turn quadratic when a table was analysed while empty. Rows travel as columns, each one value:
 // half of a client's work was the row protocol (docs/decisions/0010-columns-both-ways.md).
 
-import { CONTINUED, endedChildren } from "./batches.js";
+import { CONTINUED, endedChildren, endedWaits } from "./batches.js";
 import {
   CLAIMING_LIMITED,
   CLAIMING_LIMITED_RUN,
   FLOW_CHANGES,
   LIMITED_ANSWER,
-  NOBODY_LINED,
-} from "./flow.js";
-import { NOT_PAUSED } from "./pause.js";
+  NOT_PAUSED,
+} from "./limits.js";
 import { AFTER_END, RESCHEDULED } from "./schedules.js";
 
 /**
@@ -77,18 +76,13 @@ const SENT_RETURNS = [
   sentAs("delayMs", "bigint", "delayAllMs", '"delayMs"'),
   sentAs("refunds", "smallint", "refund", "refund"),
 ];
-/** Of runs that were made by something. */
+/** Of runs that a schedule or a batch made. */
 const SENT_ORIGINS = [
   sentAs("schedules", "int", "schedule", "schedule"),
   sentAs("batches", "int", "batch", "batch"),
 ];
-
-type Settled = {
-  /** Among them are some that end an attempt and not the run. */
-  readonly hasReturns: boolean;
-  /** Among them are runs that were made by something. */
-  readonly hasOrigins: boolean;
-};
+/** Columns of the lease that a run takes along when it goes on. */
+const LEASED = ["policy", "losses", "refunds", "laters", "limited"];
 
 /**
  * Settlements are checked against the members of the locked lease, which is the fence; what is left
@@ -97,11 +91,11 @@ type Settled = {
  * of history, apart from this, so that history costs nothing here. Every column costs each run as much as
  * a part of the statement does, so there are only those that are needed, the ones that are counted first.
  */
-const settling = ({ hasReturns, hasOrigins }: Settled) => {
-  const sent = [...SENT, ...(hasReturns ? SENT_RETURNS : []), ...(hasOrigins ? SENT_ORIGINS : [])];
-  const member = ["policy", "losses", "refunds", "laters"];
+const settling = (kind: "ends" | "any") => {
+  const isAny = kind === "any";
+  const sent = [...SENT, ...(isAny ? [...SENT_RETURNS, ...SENT_ORIGINS] : [])];
   const members = (alias: string) =>
-    hasReturns ? `, ${member.map((name) => `${alias}.${name}`).join(", ")}` : "";
+    isAny ? LEASED.map((name) => `, ${alias}.${name}`).join("") : "";
   return /* sql */ `
 sent as materialized (
   select s.id, ${sent.map(({ value }) => value).join(", ")}
@@ -119,8 +113,7 @@ valid as materialized (
   select s.fence, m.size, m.lane, s.mode,
     case when s.status <> 1 and m.cancels ? s.id::text then 3 else s.status end as status, s."ranMs",
     s.id, m.holder, m.attempt, m.extra, s.result, s.error${members("m")}
-    ${hasReturns ? `, s.ended, s."delayMs", s.refund, m.suspect and s.ended = 4 as suspect` : ""}
-    ${hasOrigins ? ", s.schedule, s.batch" : ""}
+    ${isAny ? `, s.ended, s."delayMs", s.refund, m.suspect and s.ended = 4 as suspect, s.schedule, s.batch` : ""}
   from sent s join member m on m.id = s.id and m.fence = s.fence
 ),
 summed as materialized (
@@ -148,10 +141,8 @@ counted as (
   do update set runs = t.runs + excluded.runs, ran_ms = t.ran_ms + excluded.ran_ms
 )`;
 };
-const FINISHING = settling({ hasReturns: false, hasOrigins: false });
-const FINISHING_MADE = settling({ hasReturns: false, hasOrigins: true });
-const SETTLING = settling({ hasReturns: true, hasOrigins: false });
-const SETTLING_MADE = settling({ hasReturns: true, hasOrigins: true });
+const FINISHING = settling("ends");
+const SETTLING = settling("any");
 
 /**
  * A lease of which every run is completed: its own list says which they are, so that nothing has to be sent,
@@ -180,6 +171,7 @@ counted as (
 )`;
 const IS_SETTLED = 'exists (select from whole) as "isSettled"';
 
+/** Runs that go on. No limit let them through. */
 const AGAIN = /* sql */ `
 again as materialized (
   select v.*, r.priority, null::int as flow, false as is_rated from valid v,
@@ -187,14 +179,14 @@ again as materialized (
   where v.status < 0
 )`;
 
-/** For settlements among which are limited runs: those with a rate stand in line for every attempt. */
+/** For settlements among which may be limited runs: those with a rate stand in line for every attempt. */
 const LIMITED_AGAIN = /* sql */ `
 again as materialized (
   select v.*, r.priority, p.flow, p.flow is not null and j.rate_limit is not null as is_rated
   from valid v
-  left join lateral (select x.flow from {flow_run} x where x.run = v.id offset 0) p on true
+  left join lateral (select x.flow from {flow_run} x where v.limited and x.run = v.id offset 0) p on true
   left join lateral (
-    select y.rate_limit from {lane} l join {job} y on y.name = l.job where l.id = v.lane offset 0) j on true,
+    select y.rate_limit from {lane} l join {job} y on y.name = l.job where v.limited and l.id = v.lane offset 0) j on true,
     lateral (select x.priority from {run} x where x.id = v.id offset 0) r
   where v.status < 0
 ),
@@ -206,19 +198,14 @@ stood as (
   from again v cross join now where v."delayMs" = 0 and v.is_rated
 )`;
 
-const LIMITED_LEAVING = /* sql */ `
+/** The lease says whether a limit let its runs through: of others nothing is looked up. */
+const LEAVING = /* sql */ `
 leaving as materialized (
-  select v.id as run from valid v where v.status >= 0
+  select v.id as run from valid v where v.limited and v.status >= 0
   union all
-  select a.id from again a where a."delayMs" > 0 or a.is_rated
+  select a.id from again a where a.limited and (a."delayMs" > 0 or a.is_rated)
 ),
 lined as materialized (select distinct flow, lane, suspect from again where "delayMs" = 0 and is_rated),
-${FLOW_CHANGES}`;
-
-/** For settlements that all end their runs. */
-const ENDED_LEAVING = /* sql */ `
-leaving as materialized (select v.id as run from valid v),
-${NOBODY_LINED},
 ${FLOW_CHANGES}`;
 
 /** For settlements that end an attempt and not the run. */
@@ -243,24 +230,28 @@ returned as (
   from again v cross join now where v."delayMs" = 0 and not v.is_rated
 )`;
 
-/** For settlements among which are runs of schedules. */
-const RESCHEDULING = /* sql */ `
+/** What settlements do beside their runs: ends set the next ticks of schedules, and count for batches. */
+const ENDS = `${RETURNING},
 ended_runs as materialized (
   select v.schedule, v.id, v.status, row_number() over () - 1 as place
   from valid v where v.status >= 0 and v.schedule is not null
 ),
-${AFTER_END}`;
+${AFTER_END},
+${endedChildren("select v.batch, v.status, v.id, v.result, v.error from valid v where v.status >= 0")}`;
 
-/** For settlements among which are children of batches. */
-const COUNTING_DOWN = /* sql */ `
-${endedChildren("select v.batch, v.status from valid v where v.status >= 0")}`;
+/** For settlements among which are runs that may have open waits. */
+const ENDING_WAITS = endedWaits("select v.id from valid v where v.status >= 0");
 
 /** What was taken from `ready` (`taken`) leaves it. */
 const GONE = /* sql */ `
 gone as (delete from {ready} where ctid = any(array(select tid from taken)))`;
 
+/** Under a name that the caller repeats, something was claimed already: then nothing more is. */
+const IS_HELD = /* sql */ `(:isNamed::boolean and exists (
+    select from {lease} k where k.holder = :holder::int and k.token = :token::uuid))`;
+
 /** Lanes are drained in the order of their oldest run. */
-const claimingIf = (more: string) => /* sql */ `
+const CLAIMING = /* sql */ `
 head as materialized (
   select l.id as lane, h.sort_at
   from {lane} l
@@ -270,7 +261,7 @@ head as materialized (
       where r.lane = l.id and r.suspect = :suspect and r.sort_at >= :low::bigint
       order by r.sort_at, r.id limit 1) h
   where :limit::int > 0 and ${NOT_PAUSED} and l.job = any(:jobs::text[])
-    and (:queues::text[] is null or l.queue = any(:queues::text[])) and q.paused_at is null ${more}
+    and (:queues::text[] is null or l.queue = any(:queues::text[])) and q.paused_at is null and not ${IS_HELD}
 ),
 taken as materialized (
   select x.* from (select lane, sort_at from head order by sort_at) l,
@@ -282,16 +273,16 @@ taken as materialized (
 ),
 ${GONE}`;
 
-const CLAIMING = claimingIf("");
-const IS_HELD =
-  "exists (select from {lease} k where k.holder = :holder::int and k.token = :token::uuid)";
-
-/** Leases for what was taken (`taken`), one for each group that can share one. */
-const grantingBy = (grouping: string) => /* sql */ `
+/**
+ * Leases for what was taken (`taken`). Runs of one lane, policy and attempt share a lease. Those of the jobs in `apart` have
+ * one each: others than their holder renew and end them, one by one.
+ */
+const GRANTING = /* sql */ `
 grouped as materialized (
   select lane, policy, attempt, losses, refunds, laters, extra, suspect, limited,
     array_agg(id order by sort_at, id) as ids
-  from taken ${grouping}
+  from taken group by 1, 2, 3, 4, 5, 6, 7, 8, 9,
+    case when lane = any(array(select l.id from {lane} l where l.job = any(:apart::text[]))) then id end
 ),
 granted as (
   insert into {lease} (until, deadline_at, claimed_at, renewed_at, holder, lane, policy,
@@ -302,61 +293,47 @@ granted as (
   from grouped g join {policy} p on p.id = g.policy cross join now
   returning *
 )`;
-/** Runs of one lane, policy and attempt share a lease. */
-const TOGETHER = "group by 1, 2, 3, 4, 5, 6, 7, 8, 9";
-/** Runs of these jobs have one each: others than their holder renew and end them, one by one. */
-const APART = /* sql */ `${TOGETHER},
-    case when lane = any(array(select l.id from {lane} l where l.job = any(:apart::text[]))) then id end`;
-const GRANTING = grantingBy(TOGETHER);
-const GRANTING_APART = grantingBy(APART);
 
 const NOW = "with now as materialized (select {now} as at)";
 const UNAPPLIED = /* sql */ `case when coalesce((select sum(runs) from summed), 0) < cardinality(:ids::uuid[]) then (
   select json_agg(json_build_array(s.id, s.fence)) from sent s
   where ((s.id, s.fence) in (select v.id, v.fence from valid v)) is not true) end as unapplied`;
-const HEAD_AND_CLAIMS = `(select min(sort_at)::text from head) as head, ${CLAIMS}`;
+const HEAD_AND_CLAIMS = `${IS_HELD} as "isHeld", (select min(sort_at)::text from head) as head, ${CLAIMS}`;
 
-// One statement for all would do, but the server prepares every part of a plan for every execution:
-// a claim of one run takes a quarter less without the parts that it does not need.
-const exchanges = (granting: string) => ({
-  claim: `${NOW}, ${CLAIMING}, ${granting} select ${HEAD_AND_CLAIMS} from ${FOUND}`,
-  claimNamed: `${NOW}, ${claimingIf(`and not ${IS_HELD}`)}, ${granting}
-select ${IS_HELD} as "isHeld", ${HEAD_AND_CLAIMS} from ${FOUND}`,
-  finishAndClaim: `${NOW}, ${FINISHING}, ${CLAIMING}, ${granting} select ${UNAPPLIED}, ${HEAD_AND_CLAIMS} from ${FOUND}`,
-  finishWholeAndClaim: `${NOW}, ${FINISHING_WHOLE}, ${CLAIMING}, ${granting}
-select ${IS_SETTLED}, ${HEAD_AND_CLAIMS} from ${FOUND}`,
-  settleAndClaim: `${NOW}, ${SETTLING}, ${AGAIN}, ${RETURNING}, ${CLAIMING}, ${granting}
-select ${UNAPPLIED}, ${HEAD_AND_CLAIMS} from ${FOUND}`,
-  settleScheduledAndClaim: `${NOW}, ${SETTLING_MADE}, ${AGAIN}, ${RETURNING}, ${RESCHEDULING},
-${CLAIMING}, ${granting} select ${UNAPPLIED}, ${HEAD_AND_CLAIMS} from ${FOUND}`,
-  settleChildrenAndClaim: `${NOW}, ${SETTLING_MADE}, ${AGAIN}, ${RETURNING}, ${RESCHEDULING}, ${COUNTING_DOWN},
-${CLAIMING}, ${granting} select ${CONTINUED}, ${UNAPPLIED}, ${HEAD_AND_CLAIMS} from ${FOUND}`,
-  settleLimitedAndClaim: `${NOW}, ${SETTLING_MADE}, ${LIMITED_AGAIN}, ${RETURNING}, ${RESCHEDULING},
-${CLAIMING}, ${granting}, ${LIMITED_LEAVING} select ${RESCHEDULED}, ${UNAPPLIED}, ${HEAD_AND_CLAIMS} from ${FOUND}`,
-  settleLimitedChildrenAndClaim: `${NOW}, ${SETTLING_MADE}, ${LIMITED_AGAIN}, ${RETURNING}, ${RESCHEDULING},
-${COUNTING_DOWN}, ${CLAIMING}, ${granting}, ${LIMITED_LEAVING}
+const CLAIM = `${CLAIMING}, ${GRANTING}`;
+
+/*
+ * Ten forms, these and the four below them. One statement for all would do, but the server prepares every part of a plan for
+ * every execution. A form of its own saves no buffers, only parts: measured as the shortest of 150 executions of prepared
+ * statements on one server, for one run and for 200, in microseconds. A form that saves less than a tenth is not kept: claims
+ * for remote workers (397 against 367 for one run, with the same buffers) and settlements of plain runs and of runs of
+ * schedules (713 against 784) had one. A test compares the steps of their plans (test/conformance/plans.test.ts).
+ */
+export const EXCHANGE = {
+  // An idle worker, and who sends no settlements. 397; without settlements `finishAndClaim` would take 552.
+  claim: `${NOW}, ${CLAIM} select ${HEAD_AND_CLAIMS} from ${FOUND}`,
+  // What limits let through is decided in another way: lines of waiting runs instead of `ready`.
+  claimLimited: `${NOW}, ${CLAIMING_LIMITED}, ${GRANTING} select ${CLAIMS}, ${LIMITED_ANSWER} from ${FOUND}`,
+  // A worker whose whole lease is completed, as in a drain. 536 and 2,013; `finishAndClaim` takes 615 and 2,541.
+  finishWholeAndClaim: `${NOW}, ${FINISHING_WHOLE}, ${CLAIM} select ${IS_SETTLED}, ${HEAD_AND_CLAIMS} from ${FOUND}`,
+  // Plain runs that end. 615 and 2,541; `settleAndClaim` takes 784 and 3,016.
+  finishAndClaim: `${NOW}, ${FINISHING}, ${CLAIM} select ${UNAPPLIED}, ${HEAD_AND_CLAIMS} from ${FOUND}`,
+  // Runs without a limit that end or go on. 784 and 3,016; `settleLimitedAndClaim` takes 1,341 and 3,103.
+  settleAndClaim: `${NOW}, ${SETTLING}, ${AGAIN}, ${ENDS}, ${CLAIM}
+select ${CONTINUED}, ${UNAPPLIED}, ${HEAD_AND_CLAIMS} from ${FOUND}`,
+  settleLimitedAndClaim: `${NOW}, ${SETTLING}, ${LIMITED_AGAIN}, ${ENDS}, ${ENDING_WAITS}, ${CLAIM}, ${LEAVING}
 select ${CONTINUED}, ${RESCHEDULED}, ${UNAPPLIED}, ${HEAD_AND_CLAIMS} from ${FOUND}`,
-  claimLimited: `${NOW}, ${CLAIMING_LIMITED}, ${granting}
-select ${CLAIMS}, ${LIMITED_ANSWER} from ${FOUND}`,
-});
-export const EXCHANGE = exchanges(GRANTING);
-/** Texts of their own, so that leases that are shared cost nothing more. */
-export const EXCHANGE_APART = exchanges(GRANTING_APART);
+} as const;
 
 // The last statement before COMMIT of a transaction that users' work is in. Whoever falls silent between
 // the two must not keep others from the lease, which is locked: the server ends the session then.
-const LAST_BEFORE_COMMIT = /* sql */ `set_config('idle_in_transaction_session_timeout', '5000', true) as patience`;
-export const FINISH = `${NOW}, ${FINISHING} select ${UNAPPLIED}, ${LAST_BEFORE_COMMIT}`;
-export const FINISH_SCHEDULED = `${NOW}, ${FINISHING_MADE}, ${RESCHEDULING} select ${UNAPPLIED}, ${LAST_BEFORE_COMMIT}`;
-export const FINISH_CHILD = `${NOW}, ${FINISHING_MADE}, ${RESCHEDULING}, ${COUNTING_DOWN}
-select ${CONTINUED}, ${UNAPPLIED}, ${LAST_BEFORE_COMMIT}`;
-/** Whatever else a limited run belongs to. */
-export const FINISH_LIMITED = `${NOW}, ${FINISHING_MADE}, ${RESCHEDULING}, ${COUNTING_DOWN}, ${ENDED_LEAVING}
-select ${CONTINUED}, ${RESCHEDULED}, ${UNAPPLIED}, ${LAST_BEFORE_COMMIT}`;
-
-/** Settles alone, whatever the runs belong to. */
-export const SETTLE = `${NOW}, ${SETTLING_MADE}, ${LIMITED_AGAIN}, ${RETURNING}, ${RESCHEDULING}, ${COUNTING_DOWN}, ${LIMITED_LEAVING}
-select ${UNAPPLIED}, ${CONTINUED}, ${RESCHEDULED}`;
+const LAST_BEFORE_COMMIT = /* sql */ `set_config('idle_in_transaction_session_timeout', '5000', true)`;
+/** The commit of a plain run. 340; `SETTLE` takes 626. */
+export const FINISH = `${NOW}, ${FINISHING} select ${UNAPPLIED}, ${LAST_BEFORE_COMMIT} as patience`;
+/** Settles alone, whatever the runs belong to: for SQL users, and for the commit of a run that belongs to something. */
+export const SETTLE = `${NOW}, ${SETTLING}, ${LIMITED_AGAIN}, ${ENDS}, ${ENDING_WAITS}, ${LEAVING}
+select ${UNAPPLIED}, ${CONTINUED}, ${RESCHEDULED},
+  case when :isLastBeforeCommit::boolean then ${LAST_BEFORE_COMMIT} end as patience`;
 
 /** Claims one run by its id, whatever else is ready. */
 export const CLAIM_RUN = /* sql */ `${NOW},

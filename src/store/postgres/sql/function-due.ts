@@ -1,16 +1,17 @@
 // `acquire_due` on PostgreSQL: the one atomic "due and not locked" for callers without any of our code.
-// It closes the books of a schedule as a poll would, takes back what fell silent, and hands out the run
+// It settles the ticks of a schedule up to now as a poll would, reclaims silent runs, and hands out the run
 // that is next. SQL can count intervals; it cannot evaluate cron or calendars, and refuses those.
 
 import { MODES } from "../../../runs/rules/run.js";
 import { OUTCOME_OF, OUTCOMES, REASONS } from "../../../schedules/rules/tick.js";
+import { ANNOUNCE_REMOTE } from "../../instances.js";
+import { render } from "../../sql/dialect.js";
 import { expressed } from "../../sql/template.js";
+import { RECLAIM_RUNS } from "../leases.js";
+import { PROMOTE_RUNS } from "../poll.js";
 import { CLAIM_LIMITED_RUN, CLAIM_RUN } from "./exchange.js";
 import { DEFINED, SQLSTATES } from "./function-parts.js";
-import { ANNOUNCE_REMOTE } from "./instances.js";
-import { RECLAIM_RUNS } from "./leases.js";
-import { NOT_PAUSED } from "./pause.js";
-import { PROMOTE_RUNS } from "./poll.js";
+import { NOT_PAUSED } from "./limits.js";
 import { ADVANCE_SCHEDULES } from "./schedules.js";
 
 /** Ticks on time that one evaluation judges one by one, as in schedules/rules/evaluate.ts. */
@@ -181,7 +182,7 @@ end
 $holdfast$;
 `;
 
-/** The books of one interval closed up to the end of a pause of everything; nothing is fired. */
+/** Settles the ticks of one interval up to the end of a pause of everything; nothing is fired. */
 const SKIP_PAUSED = /* sql */ `
 create function {skip_paused}(
   p_definition jsonb, p_anchor_at bigint, p_cursor_at bigint, p_next_at bigint, p_live jsonb, p_resumed bigint, p_now bigint)
@@ -224,7 +225,7 @@ const runs = (expression: string) => column("v_plan -> 'runs'", expression);
 const reasonPlace = `array_position(array[${quoted(REASONS)}], e.value ->> 'reason')`;
 const outcomeCodes = REASONS.map((reason) => OUTCOMES.indexOf(OUTCOME_OF[reason])).join(", ");
 
-const CLAIMED = { run: "v_run", holder: "v_no", token: "gen_random_uuid()" };
+const CLAIMED = { run: "v_run", holder: "v_no", token: "gen_random_uuid()", apart: "'{}'" };
 
 const LIVE_RUNS = /* sql */ `
   select coalesce(jsonb_agg(jsonb_build_object('id', l.id, 'mode', (array[${quoted(MODES)}])[r.mode + 1],
@@ -377,7 +378,7 @@ begin
   if not found then
     return;
   end if;
-  ${expressed(ANNOUNCE_REMOTE, {
+  ${expressed(render(ANNOUNCE_REMOTE, "postgres"), {
     instanceId: "v_holder",
     by: "'sql'",
     works: "'[]'",

@@ -12,14 +12,13 @@ import {
 } from "../../../shared/names.js";
 import { TRACE_TAG } from "../../../shared/trace-context.js";
 import { expressed } from "../../sql/template.js";
+import { EXPIRE_STALE, RECLAIM } from "../leases.js";
+import { CREATE_IN_OWN_PATH } from "../pinned.js";
 import { DAY_COLUMN, DAY_FUNCTIONS } from "./days.js";
 import { ENQUEUE, ENQUEUE_KEYED, KEY_HOLDERS, STORE_RUNS_LATER, TAKE_KEYS } from "./enqueue.js";
 import { SETTLE } from "./exchange.js";
 import { ACQUIRE_DUE } from "./function-due.js";
 import { DEFINED, PARTS, SQLSTATES } from "./function-parts.js";
-import { RECLAIM } from "./leases.js";
-import { EXPIRE_STALE } from "./operators.js";
-import { CREATE_IN_OWN_PATH } from "./within.js";
 
 const PREVIEW_LENGTH = 1_024;
 const MESSAGE_LENGTH_MAX = 8 * 1_024;
@@ -238,6 +237,7 @@ begin
       batch: "v_run.batch",
       shard: SHARD_OF_SESSION,
       chance: "random()",
+      isLastBeforeCommit: "false",
     })} into v_unapplied;
   end if;
   select e.status, e.result into v_ended from (

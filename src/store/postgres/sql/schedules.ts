@@ -2,9 +2,9 @@
 // runs included, is one statement: one round trip and one commit. Everything is written only at the
 // revision that it was decided from; rows that somebody holds locked are left to them.
 
+import { SCHEDULE_COLUMNS } from "../../schedules/state.js";
 import { UNCOUNTING } from "./batches.js";
-import { FLOW_KEY, NEW_FLOWS } from "./flow.js";
-import { NOT_PAUSED, PAUSES } from "./pause.js";
+import { FLOW_KEY, NEW_FLOWS, NOT_PAUSED, PAUSES } from "./limits.js";
 
 // Asked one by one: as joins the planner turns these into reading whole days of history.
 export const IS_LIVE = /* sql */ `(select 1 from {outcome} o where o.id = l.id) is null
@@ -32,17 +32,11 @@ export const HAS_DUE_SCHEDULE = /* sql */ `(
 export const HAS_FREE_GATE = /* sql */ `exists (select from {schedule} s where ${LOOKS} and ${NEEDS_LOOK})`;
 export const HAS_GATED = /* sql */ `exists (select from {schedule} s where ${LOOKS})`;
 
-const COLUMNS = /* sql */ `
-  s.id, s.name, s.revision, s.version, s.job, s.input, s.definition, s.anchor_at, s.cursor_at, s.next_at, s.is_ended,
-  s.hold_until, s.hold_run, s.last_run, s.last_tick_at, s.is_gated, s.is_replacing, s.tzdata, s.began_at,
-  s.paused_at, s.paused_by, s.pause_note, s.broken_at, s.broken_error, s.deleted_at,
-  s.app, s.source, s.release, s.code_hash, s.created_at, s.updated_at`;
-
 // As rows: one JSON value for all of them took the server twice as long here. Without a schedule
 // there is one row that has the time alone.
 const STATE = /* sql */ `
 select now.at as now, y.* from now left join lateral (
-    select ${COLUMNS},
+    select ${SCHEDULE_COLUMNS},
       exists (select from {job} j where j.name = s.job) as is_job_known,
       case when cardinality(s.live) > 0 then (
         select json_agg(json_build_array(l.id, r.mode, r.nominal_at, ${IS_GATED}) order by l.place)
@@ -184,44 +178,6 @@ readied as (
 select (select json_agg(w.id) from won w) as won,
   case when :channel::text is not null then pg_notify(:channel::text, '') end as told`;
 
-export const SET_STANDING = /* sql */ `
-update {schedule} set paused_at = :pausedAt::bigint, paused_by = :pausedBy, pause_note = :pauseNote,
-  broken_at = :brokenAt::bigint, broken_error = :brokenError, updated_at = {now}
-where id = :id`;
-
-export const SET_RELEASE = /* sql */ `update {schedule} set release = :release where id = :id`;
-
-const EDITED = /* sql */ `
-job = :job, queue = :queue, priority = :priority::smallint, tags = :tags::text[], input = :input,
-  definition = :definition, anchor_at = :anchorAt::bigint, range_min = :rangeMin::bigint, range_max = :rangeMax::bigint,
-  fail_min = :failMin::bigint, fail_max = :failMax::bigint, app = :app, source = :source::smallint, release = :release,
-  code_hash = :codeHash, began_at = null, deleted_at = case when :isDeleted::boolean then {now} end, updated_at = {now}`;
-
-export const EDIT_SCHEDULE = /* sql */ `
-update {schedule} set version = version + 1, ${EDITED} where id = :id returning version`;
-
-export const CREATE_SCHEDULE = /* sql */ `
-insert into {schedule} (name, revision, version, job, queue, priority, tags, input, definition, anchor_at,
-  cursor_at, next_at, is_ended, hold_until, hold_run, last_run, last_tick_at, live, is_gated, is_replacing,
-  range_min, range_max, fail_min, fail_max, tzdata, app, source, release, code_hash, created_at, updated_at)
-select :name, 1, 1, :job, :queue, :priority::smallint, :tags::text[], :input, :definition, :anchorAt::bigint,
-  :cursorAt::bigint, :nextAt::bigint, :isEnded::boolean, :holdUntil::bigint, :holdRun::uuid, :lastRun::uuid,
-  :lastTickAt::bigint, :live::uuid[], :isGated::boolean, :isReplacing::boolean,
-  :rangeMin::bigint, :rangeMax::bigint, :failMin::bigint, :failMax::bigint, :tzdata, :app, :source::smallint,
-  :release, :codeHash, n.at, n.at
-from (select {now} as at) n
-on conflict (name) do nothing returning id`;
-
-export const ADD_VERSION = /* sql */ `
-insert into {schedule_version} (schedule, version, kind, at, by, job, definition, input, anchor_at)
-values (:id, :version, :kind::smallint, {now}, :by, :job, :definition, :input, :anchorAt::bigint)`;
-
-export const SEE_DEFINITION = /* sql */ `
-insert into {declared} as d (schedule, hash, release, first_seen_at) values (:id, :codeHash, :release, {now})
-on conflict (schedule, hash) do update set
-  first_seen_at = case when :isForced::boolean then excluded.first_seen_at else d.first_seen_at end,
-  release = coalesce(excluded.release, d.release)`;
-
 /** An ended run gets one more attempt, by an operator's will; gated where its schedule has a live run. */
 export const reviving = (which: string) => /* sql */ `
 with now as materialized (select {now} as at),
@@ -266,144 +222,6 @@ export const REVIVING = reviving(
 /** Of a run that a schedule made: under that schedule's row, in its transaction. */
 export const REVIVE = `${REVIVING} select id, (select count(*) from continued) as continued from reopened`;
 
-export const SET_BEGAN = /* sql */ `update {schedule} set began_at = :beganAt::bigint where id = :id`;
-
-export const JOB_OF_SCHEDULE = /* sql */ `select job from {schedule} where id = :id`;
-
-/** A run that ended elsewhere: it is never pending nor held, so it goes straight to its outcome. */
-export const ADD_CHECK_IN = /* sql */ `
-with now as materialized (select {now} as at),
-made as (
-  insert into {run} (id, created_at, due_at, lane, policy, version, priority, mode, schedule, nominal_at, tags, input)
-  select :id::uuid, now.at, coalesce(:nominalAt::bigint, now.at), :lane::int, :policy::int, 1, 0, :mode::smallint, s.id,
-    :nominalAt::bigint, s.tags, s.input
-  from {schedule} s cross join now where s.id = :schedule and not :isAgain::boolean
-),
-before as materialized (
-  delete from {outcome} where id = :id::uuid and :isAgain::boolean returning started_at
-),
-ended as (
-  insert into {outcome} (id, started_at, finished_at, lane, attempt, extra, status, error)
-  select :id::uuid, coalesce(now.at - :ranMs::bigint, b.started_at), now.at, :lane::int, 1, 0, :status::smallint, :error
-  from now left join before b on true
-)
-insert into {rollup} as t (hour_at, lane, mode, status, shard, runs, ran_ms)
-select now.at - now.at % 3600000, :lane::int, :mode::smallint, :status::smallint, 0, 1, coalesce(:ranMs::bigint, 0) from now
-on conflict (hour_at, lane, mode, status, shard) do update set runs = t.runs + 1, ran_ms = t.ran_ms + excluded.ran_ms`;
-
-export const ADD_DELIVERY = /* sql */ `
-insert into {delivery} (schedule, id, run, input_hash) values (:schedule, :id, :run::uuid, :inputHash)`;
-
-export const DELIVERY = /* sql */ `
-select run, input_hash from {delivery} where schedule = :schedule and id = :id`;
-
-export const PUT_BACKFILL = /* sql */ `
-insert into {backfill} as b (id, schedule, from_at, to_at, cursor_at, total, made, passed, is_all, created_at, created_by,
-  ended_at, is_cancelled)
-select :id::uuid, :schedule, :fromAt::bigint, :toAt::bigint, :cursorAt::bigint, :total::int, :made::int, :passed::int,
-  :isAll::boolean, n.at, :by, case when :isEnded::boolean then n.at end, :isCancelled::boolean
-from (select {now} as at) n
-on conflict (id) do update set cursor_at = excluded.cursor_at, made = excluded.made, passed = excluded.passed,
-  ended_at = excluded.ended_at, is_cancelled = excluded.is_cancelled`;
-
-export const SET_BACKFILL = /* sql */ `
-update {schedule} set backfill = case when :isEnded::boolean then null else :backfill::uuid end where id = :id`;
-
-export const ADD_BACKFILL_RUN = /* sql */ `
-insert into {backfill_run} (schedule, at, backfill, run) values (:schedule, :at::bigint, :backfill::uuid, :run::uuid)`;
-
-export const BACKFILLS = /* sql */ `
-select b.* from {backfill} b join {schedule} s on s.id = b.schedule where s.name = :name
-order by b.created_at desc, b.id limit 100`;
-
-export const COMPLETED_TICKS = /* sql */ `
-select a.at from unnest(:ticks::bigint[]) a (at)
-where exists (
-    select from {tick} t where t.schedule = :schedule and t.at = a.at and t.run is not null
-      and exists (select from {outcome} o where o.id = t.run and o.status = 1))
-  or exists (
-    select from {backfill_run} b where b.schedule = :schedule and b.at = a.at
-      and exists (select from {outcome} o where o.id = b.run and o.status = 1))`;
-
-export const LIST_SCHEDULES = /* sql */ `
-select ${COLUMNS}, exists (select from {job} j where j.name = s.job) as is_job_known, to_json(s.live) as live,
-  r.status as last_status, coalesce(r.started_at, r.created_at) as last_run_at
-from {schedule} s
-left join lateral (select x.status, x.started_at, x.created_at from {run_state} x where x.id = s.last_run offset 0) r on true
-where s.deleted_at is null
-  and (:name::text is null or s.name = :name::text)
-  and (:after::text is null or s.name > :after::text collate "C")
-  and (:job::text is null or s.job = :job::text)
-  and (:app::text is null or s.app = :app::text)
-  and (:state::text is null or :state::text = case
-    when s.broken_at is not null then 'broken' when s.paused_at is not null then 'paused'
-    when s.is_ended then 'ended' else 'active' end)
-order by s.name limit :limit`;
-
-/** Few ticks have a run that has not ended, so that looking for those among the leases costs little. */
-const TICK_COLUMNS = /* sql */ `
-t.at, t.last_at, t.count, t.reason, t.recorded_at, t.version, t.run, t.evidence, s.name as schedule, i.id as recorded_by,
-coalesce((select o.status from {outcome} o where o.id = t.run),
-  case when t.run is null then null
-    when exists (select from {lease} k where t.run = any(k.ids)) then 0
-    when exists (select from {run} r where r.id = t.run) then -1 end) as run_status`;
-
-export const LIST_TICKS = /* sql */ `
-select ${TICK_COLUMNS}
-from {tick} t join {schedule} s on s.id = t.schedule left join {instance} i on i.no = t.holder
-where (:schedule::text is null or s.name = :schedule::text)
-  and (:fromAt::bigint is null or t.last_at >= :fromAt::bigint)
-  and (:toAt::bigint is null or t.at <= :toAt::bigint)
-  and (:outcome::smallint is null or t.outcome = :outcome::smallint)
-  and (:beforeAt::bigint is null or (t.at, s.name) < (:beforeAt::bigint, :beforeSchedule::text collate "C"))
-order by t.at desc, s.name desc limit :limit`;
-
-export const SCHEDULE_TICKS = /* sql */ `
-select ${TICK_COLUMNS}
-from (select x.id, x.name from {schedule} x where x.name = :schedule::text) s,
-  lateral (
-    select x.* from {tick} x
-    where x.schedule = s.id
-      and (:fromAt::bigint is null or x.last_at >= :fromAt::bigint)
-      and (:toAt::bigint is null or x.at <= :toAt::bigint)
-      and (:outcome::smallint is null or x.outcome = :outcome::smallint)
-      and (:beforeAt::bigint is null or x.at < :beforeAt::bigint)
-    order by x.at desc limit :limit) t
-  left join {instance} i on i.no = t.holder
-order by t.at desc`;
-
-export const SCHEDULE_VERSIONS = /* sql */ `
-select v.version, v.kind, v.at, v.by, v.job, v.definition, v.input, v.anchor_at
-from {schedule_version} v join {schedule} s on s.id = v.schedule where s.name = :name order by v.version`;
-
-export const SEEN_DEFINITIONS = /* sql */ `
-select hash, release, first_seen_at from {declared} where schedule = :schedule order by first_seen_at`;
-
-export const DECLARED_NAMES = /* sql */ `
-with now as materialized (select {now} as at)
-select
-  (select json_agg(distinct n.name) from {instance} i cross join now, json_array_elements_text(i.schedules) n (name)
-    where i.app is not distinct from :app::text and i.retired_at is null
-      and i.seen_at > now.at - greatest(60000, 3 * i.poll_ms)) as announced,
-  (select json_agg(json_build_object('name', s.name, 'pausedBy', s.paused_by, 'isPaused', s.paused_at is not null)
-      order by s.name)
-    from {schedule} s where s.app is not distinct from :app::text and s.source = 1 and s.deleted_at is null) as stored`;
-
-export const SCHEDULES_BY_TZDATA = /* sql */ `
-select s.name from {schedule} s
-where s.next_at is not null and s.tzdata is not null and s.tzdata <> :not order by s.id limit :limit`;
-
-export const CALENDARS = /* sql */ `
-select name, rules, version, updated_at, updated_by from {calendar} order by name`;
-
-export const PUT_CALENDAR = /* sql */ `
-insert into {calendar} as c (name, rules, version, updated_at, updated_by)
-values (:name, :rules, 1, {now}, :by)
-on conflict (name) do update set rules = excluded.rules, version = c.version + 1,
-  updated_at = excluded.updated_at, updated_by = excluded.updated_by`;
-
-export const REMOVE_CALENDAR = /* sql */ `delete from {calendar} where name = :name returning name`;
-
 /** The share of a draw that belongs to one of several runs that end together. */
 const SHARE = /* sql */ `((:chance::float8 + e.place * 0.618034) - floor(:chance::float8 + e.place * 0.618034))`;
 
@@ -433,20 +251,3 @@ rescheduled as (
  * limited runs selects it: schedules are locked before limits, as by who fires runs under a limit.
  */
 export const RESCHEDULED = /* sql */ `(select count(*)::int from rescheduled) as rescheduled`;
-
-export const PRUNE_SCHEDULES = /* sql */ `
-with now as materialized (select {now} as at),
-ticks as (
-  delete from {tick_rest} where ctid = any(array(
-    select t.ctid from {tick_rest} t, now where t.last_at < now.at - greatest(:keepTicksMs::bigint, :keepMs::bigint) limit :limit)) returning 1
-),
-old as materialized (
-  select b.id from {backfill} b, now where b.ended_at < now.at - :keepMs::bigint limit :limit
-),
-runs as (delete from {backfill_run} where backfill = any(array(select id from old))),
-backfills as (delete from {backfill} where id = any(array(select id from old)) returning 1),
-deliveries as (
-  delete from {delivery} where ctid = any(array(
-    select d.ctid from {delivery} d where not exists (select from {run} r where r.id = d.run) limit :limit)) returning 1
-)
-select (select count(*) from ticks) + (select count(*) from backfills) + (select count(*) from deliveries) as pruned`;

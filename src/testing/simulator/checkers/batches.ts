@@ -1,7 +1,7 @@
-// Batches as the committed transactions left them, and the promises about them: made once under the
-// fence of their run, counted exactly as their children end and go on, and followed by one run.
+// Checks batches after each commit: each is made once under the fence of its run, counts its children exactly as they
+// end and resume, and is followed by one run.
 
-import type { BatchStore, NewBatch } from "../../../store/store.js";
+import type { Batches, NewBatch } from "../../../store/batches.js";
 import type { EventLog } from "../event-log.js";
 import type { Note } from "./row-changes.js";
 import type { Transaction } from "./run-places.js";
@@ -15,7 +15,7 @@ type BatchFacts = {
   readonly fence: number;
   readonly thenRun: string | null;
   readonly children: Map<string, number | null>;
-  /** Runs that had ended before, by status: they count from the beginning. */
+  /** Runs that had ended before the batch, by status: they count from the beginning. */
   before: readonly number[];
   counts: Counts;
   continuations: number;
@@ -30,17 +30,17 @@ type Counts = {
 };
 
 const NONE: Counts = { scheduled: 0, refused: 0, unended: 0, ended: [0, 0, 0] };
-const MAKING = ["enqueueBatch", "enqueueChildren"];
+const MAKING = ["batches.enqueue", "batches.enqueueChildren"];
 
 export class BatchHistory {
   readonly #batches = new Map<number, BatchFacts>();
   readonly #byChild = new Map<string, BatchFacts>();
   readonly #byContinuation = new Map<string, BatchFacts>();
-  readonly #chronicle: EventLog;
+  readonly #log: EventLog;
   readonly #runs: RunHistory;
 
-  constructor(chronicle: EventLog, runs: RunHistory) {
-    this.#chronicle = chronicle;
+  constructor(log: EventLog, runs: RunHistory) {
+    this.#log = log;
     this.#runs = runs;
   }
 
@@ -49,8 +49,8 @@ export class BatchHistory {
     const made = new Set<BatchFacts>();
     for (const note of transaction.notes) this.#take(note, transaction, { touched, made });
     for (const batch of made) this.#begin(batch);
-    for (const batch of touched) this.#judge(batch, transaction);
-    if (MAKING.includes(transaction.verb)) this.#judgeFence(transaction, made.size > 0);
+    for (const batch of touched) this.#check(batch, transaction);
+    if (MAKING.includes(transaction.verb)) this.#checkFence(transaction, made.size > 0);
   }
 
   #take(
@@ -85,7 +85,7 @@ export class BatchHistory {
       case "outcome+":
       case "outcome-": {
         const batch = this.#byChild.get(String(first));
-        if (!batch || transaction.verb === "remove") break;
+        if (!batch || transaction.verb === "runs.remove") break;
         batch.children.set(String(first), kind === "outcome+" ? Number(note[3]) : null);
         touched.add(batch);
         break;
@@ -120,7 +120,8 @@ export class BatchHistory {
     const [, id, , , , , , , parent, batchId, input] = note;
     const batch = this.#batches.get(Number(batchId));
     if (batchId !== null && batch) {
-      if (verb !== "enqueueBatch") this.#violate(`Batch ${batchId} got a child by ${verb}.`);
+      if (verb !== "batches.enqueue" && verb !== "batches.call")
+        this.#violate(`Batch ${batchId} got a child by ${verb}.`);
       batch.children.set(String(id), null);
       this.#byChild.set(String(id), batch);
       touched.add(batch);
@@ -129,31 +130,31 @@ export class BatchHistory {
     if (!before) return;
     before.continuations += 1;
     if (parent !== before.parent) this.#violate(`Run ${id} comes after a batch of another run.`);
-    this.#judgeInput(before, String(input));
-    if (verb === "reclaim") this.#chronicle.saw("batch-ended-by-reaper");
-    if (verb === "cancel") this.#chronicle.saw("batch-ended-by-cancel");
+    this.#checkInput(before, String(input));
+    if (verb === "leases.reclaim") this.#log.saw("batch-ended-by-reaper");
+    if (verb === "runs.cancel") this.#log.saw("batch-ended-by-cancel");
   }
 
-  /** The rows of counts are written before the run that comes after. */
-  #judgeInput({ id, counts }: BatchFacts, input: string): void {
+  /** The counts are written before the run that follows the batch. */
+  #checkInput({ id, counts }: BatchFacts, input: string): void {
     const [completed, failed, cancelled] = counts.ended;
     const { scheduled, refused: errors } = counts;
     const right = JSON.stringify({ scheduled, errors, completed, failed, cancelled });
     if (input !== right) this.#violate(`What comes after batch ${id} got ${input}, not ${right}.`);
   }
 
-  /** What it begins with beyond its children had ended before. */
+  /** Counts at the start beyond the new children belong to runs that had ended before. */
   #begin(batch: BatchFacts): void {
     batch.before = batch.counts.ended;
     const before = batch.before.reduce((sum, count) => sum + count, 0);
-    if (before > 0) this.#chronicle.saw("batch-met-ended-run");
+    if (before > 0) this.#log.saw("batch-met-ended-run");
     if (batch.counts.scheduled !== batch.children.size + before)
       this.#violate(
         `Batch ${batch.id} says ${batch.counts.scheduled} and has ${batch.children.size} children.`,
       );
   }
 
-  #judge(batch: BatchFacts, { verb }: Transaction): void {
+  #check(batch: BatchFacts, { verb }: Transaction): void {
     const { id, children, before, counts } = batch;
     const statuses = [...children.values()];
     const unended = statuses.filter((status) => status === null).length;
@@ -167,24 +168,24 @@ export class BatchHistory {
     if (batch.continuations > 1) this.#violate(`Batch ${id} was followed by two runs.`);
     if (unended === 0 && batch.thenRun !== null && batch.continuations === 0)
       this.#violate(`Batch ${id} has ended, and nothing comes after it.`);
-    if (unended > 0 && batch.continuations === 1) this.#chronicle.saw("child-retried-after-batch");
+    if (unended > 0 && batch.continuations === 1) this.#log.saw("child-retried-after-batch");
   }
 
-  /** Only the current holder of a run makes runs of it; a later one gets what the first one made. */
-  #judgeFence({ params, notes, process }: Transaction, isMade: boolean): void {
-    const { parent, name } = params as NewBatch & Parameters<BatchStore["enqueueChildren"]>[0];
+  /** Only the current holder of a run makes its children; a later holder gets the children that the first one made. */
+  #checkFence({ params, notes, process }: Transaction, isMade: boolean): void {
+    const { parent, name } = params as NewBatch & Parameters<Batches["enqueueChildren"]>[0];
     const lease = this.#runs.leases.get(parent.fence);
     const isHeld = lease?.process === process && lease.ids.includes(parent.id);
     if (notes.length > 0 && !isHeld)
-      this.#chronicle.violate("S3", `Run ${parent.id} made runs without holding ${parent.fence}.`);
+      this.#log.violate("S3", `Run ${parent.id} made runs without holding ${parent.fence}.`);
     if (isMade || !isHeld || name === undefined) return;
     for (const batch of this.#batches.values()) {
       if (batch.parent === parent.id && batch.name === name && batch.fence !== parent.fence)
-        this.#chronicle.saw("batch-replayed");
+        this.#log.saw("batch-replayed");
     }
   }
 
   #violate(text: string): void {
-    this.#chronicle.violate("B", text);
+    this.#log.violate("B", text);
   }
 }

@@ -1,10 +1,10 @@
-// All checkers of one simulation, and the order in which they take in a commit.
+// Holds all checkers of one simulation, and calls them in their order for each commit.
 
-import { Clients } from "../clients.js";
 import type { EventLog } from "../event-log.js";
-import { Effects } from "../workload/effects.js";
 import { BatchHistory } from "./batches.js";
 import { CalendarHistory } from "./calendars.js";
+import { Clients } from "./clients.js";
+import { Effects } from "./effects.js";
 import { LimitChecker } from "./limits.js";
 import { LockHistory } from "./locks.js";
 import { MonitorHistory } from "./monitors.js";
@@ -12,6 +12,7 @@ import { PauseHistory } from "./pause.js";
 import type { Transaction } from "./run-places.js";
 import { RunHistory } from "./runs.js";
 import { ScheduleHistory } from "./schedules.js";
+import { WaitHistory } from "./waits.js";
 
 export class Checkers {
   readonly effects: Effects;
@@ -22,32 +23,35 @@ export class Checkers {
   readonly monitors: MonitorHistory;
   readonly locks: LockHistory;
   readonly clients: Clients;
+  readonly waits: WaitHistory;
   readonly #batches: BatchHistory;
-  readonly #flows: LimitChecker;
+  readonly #limits: LimitChecker;
 
-  constructor(chronicle: EventLog) {
-    this.effects = new Effects(chronicle);
-    this.runs = new RunHistory(chronicle, this.effects);
-    this.schedules = new ScheduleHistory(chronicle);
-    this.calendars = new CalendarHistory(chronicle, this.schedules);
-    this.pauses = new PauseHistory(chronicle, this.runs);
-    this.monitors = new MonitorHistory(chronicle, this.schedules);
-    this.locks = new LockHistory(chronicle);
-    this.clients = new Clients(chronicle, this.runs);
-    this.#batches = new BatchHistory(chronicle, this.runs);
-    this.#flows = new LimitChecker(chronicle, this.runs);
+  constructor(log: EventLog) {
+    this.effects = new Effects(log);
+    this.runs = new RunHistory(log, this.effects);
+    this.schedules = new ScheduleHistory(log);
+    this.calendars = new CalendarHistory(log, this.schedules);
+    this.pauses = new PauseHistory(log, this.runs);
+    this.monitors = new MonitorHistory(log, this.schedules);
+    this.locks = new LockHistory(log);
+    this.clients = new Clients(log, this.runs);
+    this.waits = new WaitHistory(log, this.runs);
+    this.#batches = new BatchHistory(log, this.runs);
+    this.#limits = new LimitChecker(log, this.runs);
   }
 
-  /** Runs come first: what the others say is about the runs that this transaction touched. */
+  /** Runs come first, because the other checkers look at the runs that this transaction touched. */
   commit(transaction: Transaction): void {
     const touched = this.runs.commit(transaction);
-    this.#flows.commit(transaction, touched);
-    this.runs.judgeLosses();
+    this.#limits.commit(transaction, touched);
+    this.runs.checkLosses();
     this.schedules.commit(transaction, touched);
     this.calendars.commit(transaction);
     this.pauses.commit(transaction);
     this.monitors.commit(transaction);
     this.locks.commit(transaction);
     this.#batches.commit(transaction);
+    this.waits.commit(transaction);
   }
 }

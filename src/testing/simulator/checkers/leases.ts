@@ -1,46 +1,46 @@
-// Leases as the committed transactions left them: fences only grow (S1), a run leaves its holder only by
-// the holder's word, by expiry or by an overdue cancel (S2), and nobody else speaks for it (S3). A grant is
-// judged as a whole: how many (S7), how often (S10), from where (S14); so is one that is kept for no reason (L).
+// Checks leases after each commit: fences only increase (S1), a run leaves its holder only by the holder's settlement,
+// by expiry or by an overdue cancel (S2), and no other process writes for it (S3). It checks each grant as a whole: the
+// number of runs (S7), the attempts (S10), the queue (S14), and whether it is kept without a reason (L).
 
-import type { ExchangeParams, Grant } from "../../../store/store.js";
+import type { ExchangeParams, Grant } from "../../../store/claims.js";
 import type { EventLog } from "../event-log.js";
 import type { SimulatedProcess } from "../fleet/process.js";
-import { type Effects, short } from "../workload/effects.js";
-import { isElsewhere } from "../workload/jobs.js";
+import { isRemote } from "../workload/jobs.js";
+import { type Effects, short } from "./effects.js";
 import type { Note } from "./row-changes.js";
 import {
   type GrantEnd,
   HELD,
   type LeaseFacts,
-  type RunBook,
   type RunFacts,
+  type RunPlaces,
   type Transaction,
 } from "./run-places.js";
 
 const CANCEL_GRACE_MS = 30_000;
-/** Longer than the database is ever away, and than a worker backs off. */
+/** Longer than any outage of the database and any backoff of a worker. */
 const KEPT_MAX_MS = 300_000;
 
 export class LeaseHistory {
   readonly leases = new Map<number, LeaseFacts>();
   readonly ends = new Map<string, GrantEnd>();
-  /** Of those that were settled, the ones that were cancelled by it. */
+  /** Settled grants whose settlement cancelled the run. */
   readonly cancelledEnds = new Set<string>();
-  readonly #book: RunBook;
-  readonly #chronicle: EventLog;
+  readonly #places: RunPlaces;
+  readonly #log: EventLog;
   readonly #effects: Effects;
-  /** By the number under which they hold leases. */
+  /** Processes by the number under which they hold leases. */
   readonly #processes = new Map<number, SimulatedProcess>();
   #fenceMax = 0;
   #claimed = 0;
 
-  constructor(book: RunBook, chronicle: EventLog, effects: Effects) {
-    this.#book = book;
-    this.#chronicle = chronicle;
+  constructor(places: RunPlaces, log: EventLog, effects: Effects) {
+    this.#places = places;
+    this.#log = log;
     this.#effects = effects;
   }
 
-  /** How many runs the transaction that is being judged has claimed. */
+  /** How many runs the current transaction has claimed. */
   get claimed(): number {
     return this.#claimed;
   }
@@ -49,7 +49,7 @@ export class LeaseHistory {
     this.#claimed = 0;
   }
 
-  /** A process has its number. */
+  /** A process got its number. */
   announced(holder: number, process: SimulatedProcess): void {
     process.holder = holder;
     this.#processes.set(holder, process);
@@ -59,7 +59,7 @@ export class LeaseHistory {
     const { process, verb, now } = transaction;
     const [, fence, holder, laneId, policy, attempt, , extra, until, ids, suspect] = note;
     const members = JSON.parse(String(ids)) as string[];
-    const lane = this.#book.lanes.get(Number(laneId));
+    const lane = this.#places.lanes.get(Number(laneId));
     const lease: LeaseFacts = {
       fence: Number(fence),
       holder: Number(holder),
@@ -73,31 +73,31 @@ export class LeaseHistory {
       this.#violate("S1", `Fence ${fence} was granted although ${this.#fenceMax} was before it.`);
     this.#fenceMax = Math.max(this.#fenceMax, lease.fence);
     this.leases.set(lease.fence, lease);
-    if (verb !== "exchange" || !this.isHolder(lease, transaction))
+    if (verb !== "claims.exchange" || !this.isHolder(lease, transaction))
       this.#violate("S1", `Fence ${fence} was granted to ${lease.process?.label} by ${verb}.`);
-    if (lane && this.#book.pausedQueues.has(lane.queue))
+    if (lane && this.#places.pausedQueues.has(lane.queue))
       this.#violate("S14", `Fence ${fence} was granted from the paused queue ${lane.queue}.`);
-    const { attempts = 0, leaseMs = 0 } = this.#book.policies.get(Number(policy)) ?? {};
+    const { attempts = 0, leaseMs = 0 } = this.#places.policies.get(Number(policy)) ?? {};
     if (lease.attempt > attempts + Number(extra))
       this.#violate("S10", `Attempt ${attempt} of at most ${attempts} + ${extra} was granted.`);
     if (lease.until > now + leaseMs)
       this.#violate("S2", `Fence ${fence} was granted for longer than its lease.`);
     if (suspect === 1) {
-      this.#chronicle.saw("suspect-claimed");
+      this.#log.saw("suspect-claimed");
       if (members.length !== 1) this.#violate("S7", `Suspects were claimed together: ${members}.`);
     }
     this.#claimed += members.length;
     for (const id of members) {
       const run = this.#held(id, lease);
-      if (run?.job === "rare" && now > run.readyAt) this.#chronicle.saw("unknown-job-waited");
+      if (run?.job === "rare" && now > run.readyAt) this.#log.saw("unknown-job-waited");
     }
-    this.#chronicle.tell(
+    this.#log.narrate(
       () => `${process.label} claims ${members.map(short).join(", ")} under fence ${fence}`,
     );
   }
 
   #held(id: string, lease: LeaseFacts): RunFacts | undefined {
-    const run = this.#book.touch(id);
+    const run = this.#places.touch(id);
     if (!run) return undefined;
     if (lease.fence <= run.lastFence)
       this.#violate("S2", `Run ${id} was granted fence ${lease.fence} after ${run.lastFence}.`);
@@ -107,7 +107,7 @@ export class LeaseHistory {
     const allowed = run.policy.attempts + run.revives + run.refunds;
     if (run.grants > allowed)
       this.#violate("S10", `Run ${id} was granted ${run.grants} times, of ${allowed} allowed.`);
-    this.#book.enter(run, HELD);
+    this.#places.enter(run, HELD);
     return run;
   }
 
@@ -119,11 +119,14 @@ export class LeaseHistory {
     if (holderBefore !== holder)
       this.#violate("S1", `Fence ${fence} passed from holder ${holderBefore} to ${holder}.`);
     if (until !== untilBefore) {
-      if ((verb !== "renew" && verb !== "progress") || !this.isHolder(lease, transaction))
+      if (
+        (verb !== "leases.renew" && verb !== "progress.write") ||
+        !this.isHolder(lease, transaction)
+      )
         this.#violate("S3", `Fence ${fence} was extended by ${verb} of ${process.label}.`);
-      if (Number(untilBefore) <= now) this.#chronicle.saw("expired-lease-renewed");
+      if (Number(untilBefore) <= now) this.#log.saw("expired-lease-renewed");
       lease.until = Number(until);
-      this.#judgeKept(lease, transaction);
+      this.#checkKept(lease, transaction);
     }
     lease.cancels = JSON.parse(String(cancels ?? "{}")) as Record<string, number>;
     if (ids === idsBefore) return;
@@ -135,8 +138,8 @@ export class LeaseHistory {
     lease.ids = [...left];
   }
 
-  /** Who can renew can settle: a run that was done long ago is not held on to. */
-  #judgeKept({ fence, ids }: LeaseFacts, { process, worldMs }: Transaction): void {
+  /** A process that can renew can also settle: it must not hold a run that ended long ago. */
+  #checkKept({ fence, ids }: LeaseFacts, { process, worldMs }: Transaction): void {
     for (const id of ids) {
       const endedMs = this.#effects.endedMs(id, fence);
       if (endedMs !== null && worldMs - endedMs > KEPT_MAX_MS)
@@ -152,28 +155,26 @@ export class LeaseHistory {
   }
 
   /**
-   * Whether it is the holder that acts. For workers elsewhere any instance does, in their name; and for
-   * a dispatched run in the name of the one that sent it.
+   * Whether the holder acts. Any instance may act for a remote worker, and for the instance that dispatched a run.
    */
   isHolder({ process: holder, holder: no, ids }: LeaseFacts, acting: Transaction): boolean {
-    const job = this.#book.runs.get(ids[0] ?? "")?.job ?? "";
-    if (holder && (holder === acting.process || !isElsewhere(job)))
-      return holder === acting.process;
+    const job = this.#places.runs.get(ids[0] ?? "")?.job ?? "";
+    if (holder && (holder === acting.process || !isRemote(job))) return holder === acting.process;
     return (acting.params as { readonly holder?: number }).holder === no;
   }
 
-  /** A run leaves its holder: only by the holder's word, by expiry, or by a cancel that is overdue. */
+  /** A run leaves its holder only by the holder's settlement, by expiry, or by an overdue cancel. */
   #released(id: string, lease: LeaseFacts, transaction: Transaction): void {
     const { verb, process, params, now } = transaction;
-    const run = this.#book.touch(id);
+    const run = this.#places.touch(id);
     if (!run) return;
-    this.#book.leave(id, HELD);
+    this.#places.leave(id, HELD);
     run.fence = null;
-    this.#book.left.set(id, lease);
+    this.#places.left.set(id, lease);
     const key = `${id} ${lease.fence}`;
     const who = lease.process?.label ?? "nobody";
     switch (verb) {
-      case "exchange": {
+      case "claims.exchange": {
         const asked = (params as ExchangeParams).settlements.find(
           (each) => each.id === id && each.fence === lease.fence,
         );
@@ -183,34 +184,41 @@ export class LeaseHistory {
         this.ends.set(key, "settled");
         return;
       }
-      case "commit": {
+      case "commits.run": {
         const grant = params as Grant;
         if (grant.id !== id || grant.fence !== lease.fence || lease.process !== process)
           this.#violate("S3", `${process.label} completed run ${id}, which ${who} holds.`);
         this.ends.set(key, "committed");
         return;
       }
-      case "reclaim":
+      case "steps.suspend": {
+        const grant = params as Grant;
+        if (grant.id !== id || grant.fence !== lease.fence || !this.isHolder(lease, transaction))
+          this.#violate("S3", `${process.label} suspended run ${id}, which ${who} holds.`);
+        this.ends.set(key, "suspended");
+        return;
+      }
+      case "leases.reclaim":
         if (lease.until > now)
           this.#violate(
             "S2",
             `Run ${id} was taken from ${who} ${lease.until - now} ms before its lease ran out.`,
           );
         this.ends.set(key, "reclaimed");
-        if (!lease.process) this.#chronicle.saw("remote-taken-over");
-        this.#chronicle.saw(
+        if (!lease.process) this.#log.saw("remote-taken-over");
+        this.#log.saw(
           lease.process && !lease.process.isDead
             ? "takeover-from-the-living"
             : "takeover-from-the-dead",
         );
-        this.#chronicle.tell(() => `${process.label} takes run ${short(id)} from ${who}`);
+        this.#log.narrate(() => `${process.label} takes run ${short(id)} from ${who}`);
         return;
-      case "enforceCancels": {
+      case "leases.enforceCancels": {
         const requestedAt = lease.cancels[id];
         if (requestedAt === undefined || requestedAt + CANCEL_GRACE_MS > now)
           this.#violate("S2", `Run ${id} was taken from ${who} without an overdue cancel.`);
         this.ends.set(key, "cancel-enforced");
-        this.#chronicle.saw("cancel-enforced");
+        this.#log.saw("cancel-enforced");
         return;
       }
       default:
@@ -219,6 +227,6 @@ export class LeaseHistory {
   }
 
   #violate(promise: string, text: string): void {
-    this.#chronicle.violate(promise, text);
+    this.#log.violate(promise, text);
   }
 }

@@ -1,5 +1,5 @@
-// Named locks as the committed transactions left them, and the promises about them: S1 to S3, judged
-// at every commit from the rows that it changed; and what functions under a lock saw of each other.
+// Checks named locks: S1 to S3 at every commit from the rows that it changed, and that functions under a lock do not
+// overlap.
 
 import type { LockGrant } from "../../../locks/rules/lock.js";
 import type { EventLog } from "../event-log.js";
@@ -18,13 +18,13 @@ const STATE_RELEASED = 1;
 const STATE_EXPIRED = 2;
 
 export class LockHistory {
-  readonly #chronicle: EventLog;
+  readonly #log: EventLog;
   readonly #grants = new Map<number, GrantFacts>();
   /** Fences of each name, in the order of their grants. */
   readonly #byName = new Map<string, number[]>();
 
-  constructor(chronicle: EventLog) {
-    this.#chronicle = chronicle;
+  constructor(log: EventLog) {
+    this.#log = log;
   }
 
   commit(transaction: Transaction): void {
@@ -58,12 +58,12 @@ export class LockHistory {
     if (state === STATE_EXPIRED) {
       if (Number(until) > now)
         this.#violate("S2", `Grant ${fence} of ${name} was taken before it had run out.`);
-      if (verb === "acquireLock") this.#chronicle.saw("lock-taken-over");
+      if (verb === "locks.acquire") this.#log.saw("lock-taken-over");
       return;
     }
     const asked = params as Partial<LockGrant>;
-    const isOwn = state === STATE_RELEASED && verb === "releaseLock" && asked.fence === fence;
-    if (!isOwn && verb !== "revokeLock")
+    const isOwn = state === STATE_RELEASED && verb === "locks.release" && asked.fence === fence;
+    if (!isOwn && verb !== "locks.revoke")
       this.#violate("S3", `Grant ${fence} of ${name} was ended by ${verb} of ${asked.fence}.`);
   }
 
@@ -74,7 +74,7 @@ export class LockHistory {
     const fence = Number(first);
     if (holder !== oldHolder) this.#violate("S1", `Grant ${fence} of ${name} has a second holder.`);
     const asked = params as Partial<LockGrant>;
-    const isOwn = verb === "extendLock" && asked.fence === fence && asked.name === name;
+    const isOwn = verb === "locks.extend" && asked.fence === fence && asked.name === name;
     if (!isOwn || process.holdfast.instanceId !== holder)
       this.#violate("S3", `Grant ${fence} of ${name} was extended by ${verb} of ${asked.fence}.`);
     const grant = this.#grants.get(fence);
@@ -95,8 +95,8 @@ export class LockHistory {
     if (last !== undefined && this.#grants.get(last)?.isCurrent)
       this.#violate("S2", `${name} was granted under ${fence} while ${last} stands.`);
     const { waiting } = params as { readonly waiting?: unknown };
-    if (verb === "acquireLock" && waiting && last !== undefined)
-      this.#chronicle.saw("lock-waiter-served");
+    if (verb === "locks.acquire" && waiting && last !== undefined)
+      this.#log.saw("lock-waiter-served");
     this.#byName.set(name, [...earlier, fence]);
     this.#grants.set(fence, {
       name,
@@ -110,11 +110,10 @@ export class LockHistory {
   }
 
   answered({ verb, answer }: { readonly verb: string; readonly answer: unknown }): void {
-    if (verb === "releaseLock" && answer === false)
-      this.#chronicle.saw("lock-stale-release-refused");
+    if (verb === "locks.release" && answer === false) this.#log.saw("lock-stale-release-refused");
   }
 
-  /** A function begins under this fence: once, for its holder, and while the grant stands. */
+  /** A function begins under this fence: once, for its holder, and while the grant is valid. */
   begun(process: SimulatedProcess, fence: number, { isExcused }: { readonly isExcused: boolean }) {
     const grant = this.#grants.get(fence);
     if (!grant || grant.holder !== process.holdfast.instanceId)
@@ -125,7 +124,7 @@ export class LockHistory {
       this.#violate("E", `${process.label} began under fence ${fence}, which was lost by then.`);
   }
 
-  /** The caller was told that all went well: then nobody else had the lock before its function ended. */
+  /** The call succeeded: then no other caller had the lock before its function ended. */
   succeeded(
     fence: number,
     params: { readonly endedMs: number; readonly isExcused: boolean },
@@ -138,6 +137,6 @@ export class LockHistory {
   }
 
   #violate(promise: string, text: string): void {
-    this.#chronicle.violate(promise, text);
+    this.#log.violate(promise, text);
   }
 }

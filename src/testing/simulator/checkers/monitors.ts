@@ -1,34 +1,34 @@
-// What the ledger says of a monitor, against what was really told: a check-in counts once, what was
-// acknowledged is there, and a tick is missed only after its grace.
+// Compares the ledger of a monitor with the check-ins: a check-in counts once, every acknowledged one is stored, and a
+// tick is missed only after its grace.
 
 import type { Pinged } from "../../../schedules/check-in.js";
 import type { PingState } from "../../../schedules/rules/monitor.js";
 import { OUTCOMES, REASONS } from "../../../schedules/rules/tick.js";
 import type { EventLog } from "../event-log.js";
-import { MONITOR } from "../workload/monitor-plan.js";
+import { MONITOR } from "../workload/plan.js";
 import type { Note } from "./row-changes.js";
 import type { Transaction } from "./run-places.js";
 import type { ScheduleHistory } from "./schedules.js";
 
 export class MonitorHistory {
-  readonly #chronicle: EventLog;
+  readonly #log: EventLog;
   readonly #schedules: ScheduleHistory;
-  /** Every end that was told; those of one delivery are one. */
+  /** Every reported end; repetitions of one delivery count once. */
   readonly #told = new Set<string>();
   readonly #runs = new Set<string>();
   /** When a run was removed. */
   readonly #removedMs = new Map<string, number>();
-  /** The run that a delivery was first answered with: every other answer to it names the same. */
+  /** The run in the first response to a delivery; every other response to it names the same run. */
   readonly #delivered = new Map<string, string>();
   /** The run of every tick that was checked in for. */
   readonly #fired = new Map<number, string>();
-  /** The latest that the database's clock was seen at: it may be set back between a look and a write. */
+  /** The latest time of the database's clock, which may be set back between a read and a write. */
   #latest = 0;
-  /** As it stood before the transaction at hand: what changes it first records what is over, by that. */
+  /** The grace before the current transaction: a change of the grace first records past ticks by the old one. */
   #graceMs = 0;
 
-  constructor(chronicle: EventLog, schedules: ScheduleHistory) {
-    this.#chronicle = chronicle;
+  constructor(log: EventLog, schedules: ScheduleHistory) {
+    this.#log = log;
     this.#schedules = schedules;
   }
 
@@ -39,17 +39,17 @@ export class MonitorHistory {
     this.#asks();
   }
 
-  /** What somebody was told who had asked at `askedMs`. */
+  /** A caller got this response to a request of `askedMs`. */
   answered(
     { state, tick, runId, repeated }: Pinged,
     { deliveryId, askedMs }: { readonly deliveryId: string | null; readonly askedMs: number },
   ): void {
-    if (state === "start") this.#chronicle.saw("monitor-began");
+    if (state === "start") this.#log.saw("monitor-began");
     if (runId === null) return;
-    this.#chronicle.saw(
+    this.#log.saw(
       repeated ? "monitor-repeated" : tick === null ? "monitor-late" : "monitor-checked-in",
     );
-    // Removed while the answer was on its way: it was right, and says nothing of what is told anew.
+    // The run was removed while the response travelled: the response was right, and does not bind later check-ins.
     if ((this.#removedMs.get(runId) ?? Number.NEGATIVE_INFINITY) >= askedMs) return;
     if (deliveryId !== null) {
       const first = this.#delivered.get(deliveryId) ?? runId;
@@ -63,7 +63,7 @@ export class MonitorHistory {
       this.#violate("S6", `A check-in was answered with ${tick.toISOString()}, which is not its.`);
   }
 
-  /** What time it was when somebody looked. */
+  /** A process read this time from the database. */
   looked(now: number): void {
     this.#latest = Math.max(this.#latest, now);
   }
@@ -86,7 +86,7 @@ export class MonitorHistory {
       this.#violate("S13", `${this.#runs.size} check-ins were kept, ${this.#told.size} were told.`);
   }
 
-  /** What was removed is forgotten with its deliveries, and may be told anew. */
+  /** A removed run is forgotten with its deliveries, and may be reported again. */
   #removed(run: string, worldMs: number): void {
     if (!this.#runs.delete(run)) return;
     this.#removedMs.set(run, worldMs);
@@ -103,12 +103,12 @@ export class MonitorHistory {
   #recorded([, , at, lastAt, , outcome, reason, run]: Note): void {
     if (OUTCOMES[Number(outcome)] === "fired") this.#fired.set(Number(at), String(run));
     if (REASONS[Number(reason)] !== "no_ping") return;
-    this.#chronicle.saw("monitor-missed");
+    this.#log.saw("monitor-missed");
     if (Number(lastAt) + this.#graceMs > this.#latest)
       this.#violate("T", `${new Date(Number(lastAt)).toISOString()} was missed before its grace.`);
   }
 
   #violate(promise: string, text: string): void {
-    this.#chronicle.violate(promise, text);
+    this.#log.violate(promise, text);
   }
 }

@@ -1,5 +1,4 @@
-// The pause of everything as the committed transactions left it, and S14 for it: once it is on, nothing
-// fires and nothing is handed out, whoever asks.
+// Checks the pause of everything (S14): while it is on, no schedule fires and no run is claimed.
 
 import { OUTCOMES } from "../../../schedules/rules/tick.js";
 import type { EventLog } from "../event-log.js";
@@ -8,12 +7,12 @@ import { isReady, type Transaction } from "./run-places.js";
 import type { RunHistory } from "./runs.js";
 
 export class PauseHistory {
-  readonly #chronicle: EventLog;
+  readonly #log: EventLog;
   readonly #runs: RunHistory;
   #isOn = false;
 
-  constructor(chronicle: EventLog, runs: RunHistory) {
-    this.#chronicle = chronicle;
+  constructor(log: EventLog, runs: RunHistory) {
+    this.#log = log;
     this.#runs = runs;
   }
 
@@ -25,7 +24,7 @@ export class PauseHistory {
     for (const note of notes) {
       const [kind] = note;
       if (this.#isOn && isForbidden(note))
-        this.#chronicle.violate(
+        this.#log.violate(
           "S14",
           `${kind} ${note[1]} by ${verb} of ${process.label} while everything is paused.`,
         );
@@ -36,7 +35,7 @@ export class PauseHistory {
 
   #ended(): void {
     this.#isOn = false;
-    if ([...this.#runs.runs.values()].some(isReady)) this.#chronicle.saw("everything-paused");
+    if ([...this.#runs.runs.values()].some(isReady)) this.#log.saw("everything-paused");
   }
 }
 

@@ -1,50 +1,53 @@
-// What processes are told of their store calls: it must be what became of them (S3), and some answers,
-// or that there was none, are rare states of their own.
+// Compares the responses of store calls with the tables (S3), and counts responses, and lost responses, that are rare
+// states of their own.
 
-import type { ExchangeAnswer, ExchangeParams, Grant } from "../../../store/store.js";
+import type { ExchangeParams, ExchangeResult, Grant } from "../../../store/claims.js";
+import type { ProgressParams, ProgressResult } from "../../../store/progress.js";
+import type { Suspended } from "../../../store/steps.js";
 import type { EventLog } from "../event-log.js";
 import type { SimulatedProcess } from "../fleet/process.js";
-import { judgeToldAnswer } from "../workload/reporting.js";
 import type { Checkers } from "./checkers.js";
 
 type Call = { readonly verb: string; readonly params: unknown };
 
-export class Answers {
-  readonly #chronicle: EventLog;
-  readonly #judges: Checkers;
+export class ResponseChecker {
+  readonly #log: EventLog;
+  readonly #checkers: Checkers;
 
-  constructor(chronicle: EventLog, judges: Checkers) {
-    this.#chronicle = chronicle;
-    this.#judges = judges;
+  constructor(log: EventLog, checkers: Checkers) {
+    this.#log = log;
+    this.#checkers = checkers;
   }
 
-  /** An answer reached the process that had called. */
+  /** A response reached its caller. */
   answered(process: SimulatedProcess, call: Call & { readonly answer: unknown }): void {
     const { verb, params, answer } = call;
-    this.#judges.locks.answered({ verb, answer });
-    if (verb === "scheduleStates" || verb === "dueSchedules") this.#noteRead(process, answer);
-    else if (verb === "exchange") this.#judgeExchange(params, answer);
-    else if (verb === "commit") this.#judgeCommit(params, answer);
-    else if (verb === "progress") judgeToldAnswer(params, answer, this.#chronicle);
-    else if (verb === "claimsByToken" && (answer as unknown[]).length > 0)
-      this.#chronicle.saw("claim-read-back");
-    else if (verb === "writeSchedules") {
+    this.#checkers.locks.answered({ verb, answer });
+    if (verb === "schedules.states" || verb === "schedules.due") this.#noteRead(process, answer);
+    else if (verb === "claims.exchange") this.#checkExchange(params, answer);
+    else if (verb === "commits.run") this.#checkCommit(params, answer);
+    else if (verb === "steps.suspend") this.#checkSuspend(params, answer);
+    else if (verb === "progress.write") checkToldAnswer(params, answer, this.#log);
+    else if (verb === "claims.byToken" && (answer as unknown[]).length > 0)
+      this.#log.saw("claim-read-back");
+    else if (verb === "schedules.write") {
       const { changes } = params as { readonly changes: readonly unknown[] };
-      if ((answer as unknown[]).length < changes.length) this.#chronicle.saw("tick-raced");
+      if ((answer as unknown[]).length < changes.length) this.#log.saw("tick-raced");
     }
   }
 
-  /** The process will never know what became of its call. */
+  /** The caller never gets the response. */
   lost({ verb, params }: Call): void {
-    if (verb === "exchange") {
+    if (verb === "claims.exchange") {
       const { limit, settlements } = params as ExchangeParams;
-      if (limit > 0) this.#chronicle.saw("lost-answer-of-claim");
-      if (settlements.length > 0) this.#chronicle.saw("lost-answer-of-settle");
+      if (limit > 0) this.#log.saw("lost-answer-of-claim");
+      if (settlements.length > 0) this.#log.saw("lost-answer-of-settle");
     }
-    if (verb === "commit")
-      this.#chronicle.saw(this.#isCommitted(params) ? "lost-answer-of-commit" : "lost-commit");
-    if (verb === "enqueue") this.#chronicle.saw("lost-answer-of-enqueue");
-    if (verb === "writeSchedules") this.#chronicle.saw("lost-answer-of-tick");
+    if (verb === "commits.run")
+      this.#log.saw(this.#isCommitted(params) ? "lost-answer-of-commit" : "lost-commit");
+    if (verb === "steps.suspend") this.#log.saw("lost-answer-of-suspend");
+    if (verb === "enqueue.runs") this.#log.saw("lost-answer-of-enqueue");
+    if (verb === "schedules.write") this.#log.saw("lost-answer-of-tick");
   }
 
   #noteRead(process: SimulatedProcess, answer: unknown): void {
@@ -52,43 +55,62 @@ export class Answers {
       readonly now: number;
       readonly schedules: readonly { readonly id: number; readonly revision: number }[];
     };
-    this.#judges.monitors.looked(now);
-    for (const state of schedules) this.#judges.schedules.read(process.label, state, now);
+    this.#checkers.monitors.looked(now);
+    for (const state of schedules) this.#checkers.schedules.read(process.label, state, now);
   }
 
-  /** What a holder is told of its settlements is what became of them. */
-  #judgeExchange(params: unknown, answer: unknown): void {
+  /** The response to settlements agrees with the tables. */
+  #checkExchange(params: unknown, answer: unknown): void {
     const { settlements } = params as ExchangeParams;
-    const { stale } = answer as Pick<ExchangeAnswer, "stale">;
-    const { ends, removed } = this.#judges.runs;
+    const { stale } = answer as Pick<ExchangeResult, "stale">;
+    const { ends, removed } = this.#checkers.runs;
     const refused = new Set(stale.map(({ id, fence }) => `${id} ${fence}`));
     for (const { id, fence } of settlements) {
       const key = `${id} ${fence}`;
       const end = ends.get(key);
       if (refused.has(key)) {
-        this.#chronicle.saw("stale-settle-refused");
-        if (end === "reclaimed") this.#chronicle.saw("completion-beaten-by-reaper");
+        this.#log.saw("stale-settle-refused");
+        if (end === "reclaimed") this.#log.saw("completion-beaten-by-reaper");
         if (end === "settled" && !removed.has(id))
-          this.#chronicle.violate("S3", `Run ${id} was settled under ${fence}, and called stale.`);
+          this.#log.violate("S3", `Run ${id} was settled under ${fence}, and called stale.`);
       } else if (end !== "settled" && end !== "committed" && !removed.has(id))
-        this.#chronicle.violate(
-          "S3",
-          `Run ${id} was not settled under ${fence}, and nobody said so.`,
-        );
+        this.#log.violate("S3", `Run ${id} was not settled under ${fence}, and nobody said so.`);
     }
   }
 
-  /** The same of a commit. */
-  #judgeCommit(params: unknown, answer: unknown): void {
+  /** The response to a commit agrees with the tables. */
+  #checkCommit(params: unknown, answer: unknown): void {
     const { id, fence } = params as Grant;
     const isStale = answer === "stale";
-    if (isStale) this.#chronicle.saw("stale-commit-refused");
-    if (isStale === this.#isCommitted(params) && !this.#judges.runs.removed.has(id))
-      this.#chronicle.violate("S3", `A commit of run ${id} under ${fence} was called ${answer}.`);
+    if (isStale) this.#log.saw("stale-commit-refused");
+    if (isStale === this.#isCommitted(params) && !this.#checkers.runs.removed.has(id))
+      this.#log.violate("S3", `A commit of run ${id} under ${fence} was called ${answer}.`);
+  }
+
+  /** A repeated suspend returns what the first one did. */
+  #checkSuspend(params: unknown, answer: unknown): void {
+    const { id, fence } = params as Grant;
+    const { result } = answer as Suspended;
+    const { ends, removed } = this.#checkers.runs;
+    const isSuspended = ends.get(`${id} ${fence}`) === "suspended";
+    if ((result === "suspended") !== isSuspended && !removed.has(id))
+      this.#log.violate("S3", `A suspend of run ${id} under ${fence} was called ${result}.`);
   }
 
   #isCommitted(params: unknown): boolean {
     const { id, fence } = params as Grant;
-    return this.#judges.runs.ends.get(`${id} ${fence}`) === "committed";
+    return this.#checkers.runs.ends.get(`${id} ${fence}`) === "committed";
   }
+}
+
+/** Counts refused progress of runs that the process no longer holds. */
+function checkToldAnswer(params: unknown, answer: unknown, log: EventLog): void {
+  const { writes } = params as ProgressParams;
+  const { held, unknown } = answer as ProgressResult;
+  const isRefused = writes.some(
+    ({ id, fence }) =>
+      !unknown.includes(fence) &&
+      !held.some((each) => each.fence === fence && each.ids.includes(id)),
+  );
+  if (isRefused) log.saw("stale-progress-refused");
 }

@@ -1,10 +1,10 @@
-// What a transaction did, row by row: triggers on the tables tell it, whatever the verbs answer. So
-// the checkers judge what was committed, not what was said about it.
+// Records the row changes of a transaction with triggers, so that the checkers see the committed data and not the
+// responses of the verbs.
 
-/** One row that came, went or changed: what, then its columns as below. */
+/** One inserted, deleted or changed row: the kind of change, then the columns below. */
 export type Note = readonly [kind: NoteKind, ...values: (string | number | null)[]];
 
-/** The columns of each note. `old.` and `new.` are what the row was and is. */
+/** The columns of each note. `old.` and `new.` are the row before and after the change. */
 const COLUMNS = {
   "run+":
     "new.id, new.lane, new.policy, new.mode, new.schedule, new.nominal_at, new.key, new.parent, new.batch, iif(new.parent is null, null, new.input)",
@@ -13,7 +13,7 @@ const COLUMNS = {
   "ready-": "old.id",
   "waiting+":
     "new.id, new.attempt, new.losses, new.refunds, new.laters, new.extra, new.suspect, new.gate, new.wake_at, new.flow",
-  "waiting~": "new.id, new.gate, new.wake_at, new.flow",
+  "waiting~": "new.id, new.gate, new.wake_at, new.flow, new.asleep_at",
   "waiting-": "old.id",
   "lease+":
     "new.fence, new.holder, new.lane, new.policy, new.attempt, new.refunds, new.extra, new.until, new.ids, new.suspect",
@@ -52,6 +52,17 @@ const COLUMNS = {
   "delivery+": "new.schedule, new.id, new.run",
   "calendar+": "new.name, new.rules",
   "calendar~": "new.name, new.rules",
+  "step+": "new.run, new.no, new.name, new.kind, new.fence, new.value, new.error, new.child",
+  "step~": "new.run, new.no",
+  "step-": "old.run, old.no, old.name",
+  "wait+":
+    "new.run, new.name, new.kind, new.generation, new.fence, new.until, new.signal, new.key, new.signal_since, new.child",
+  "wait~":
+    "new.run, new.name, new.kind, old.until, new.until, old.ended_at, new.ended_at, old.child, new.child",
+  "wait-": "old.run, old.name",
+  "signal+": "new.name, new.key, new.value, new.at",
+  "signal~": "new.name, new.key, old.value, new.value, old.at, new.at",
+  "signal-": "old.name, old.key",
   "instance+": "new.no, new.id",
   "lane+": "new.id, new.queue, new.job",
   "lock+": "new.fence, new.name, new.holder, new.until",
@@ -68,7 +79,7 @@ const WHEN = { "+": "insert", "-": "delete", "~": "update" } as const;
 /** The function that triggers call. */
 export const NOTE_FUNCTION = "holdfast_note";
 
-/** Temporary triggers: they belong to the connection, and the schema is what it is in production. */
+/** The triggers are temporary: they belong to the connection, and the schema stays as in production. */
 export function noteTriggers(): string {
   return Object.entries(COLUMNS)
     .map(([kind, columns], at) => {

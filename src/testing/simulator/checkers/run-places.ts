@@ -1,30 +1,30 @@
-// The runs of a simulation and the places that they are in, as rows enter and leave the tables: each in one
-// place (S16), and none that nobody made (S13). Beside them what runs refer to: lanes, policies, queues.
+// Tracks the runs of a simulation as rows enter and leave the tables: each is in exactly one table (S16), and none
+// appears without being created (S13). It also keeps the lanes, policies and queues of runs.
 
 import type { EventLog } from "../event-log.js";
 import type { SimulatedProcess } from "../fleet/process.js";
 import type { Note } from "./row-changes.js";
 
-export class RunBook {
+export class RunPlaces {
   readonly runs = new Map<string, RunFacts>();
   readonly removed = new Set<string>();
   readonly lanes = new Map<number, { readonly queue: string; readonly job: string }>();
   readonly policies = new Map<number, PolicyFacts>();
   readonly pausedQueues = new Set<string>();
-  readonly #chronicle: EventLog;
+  readonly #log: EventLog;
   #touched = new Map<string, RunFacts>();
   #left = new Map<string, LeaseFacts>();
 
-  constructor(chronicle: EventLog) {
-    this.#chronicle = chronicle;
+  constructor(log: EventLog) {
+    this.#log = log;
   }
 
-  /** The runs of which the transaction that is being judged says something. */
+  /** The runs that the current transaction touches. */
   get touched(): Map<string, RunFacts> {
     return this.#touched;
   }
 
-  /** The leases that runs leave by it. */
+  /** The leases that runs leave in the current transaction. */
   get left(): Map<string, LeaseFacts> {
     return this.#left;
   }
@@ -39,7 +39,7 @@ export class RunBook {
     if (known) return known;
     const run = this.runs.get(id);
     if (!run) {
-      this.#chronicle.violate("S13", `Rows speak of run ${id}, which does not exist.`);
+      this.#log.violate("S13", `Rows speak of run ${id}, which does not exist.`);
       return undefined;
     }
     run.wasActive = isActive(run);
@@ -49,7 +49,7 @@ export class RunBook {
 
   enter(run: RunFacts, place: number): void {
     if ((run.places & place) !== 0)
-      this.#chronicle.violate("S16", `Run ${run.id} is twice ${placesText(place)}.`);
+      this.#log.violate("S16", `Run ${run.id} is twice ${placesText(place)}.`);
     run.places |= place;
   }
 
@@ -57,15 +57,12 @@ export class RunBook {
     const run = this.touch(id);
     if (!run) return;
     if ((run.places & place) === 0)
-      this.#chronicle.violate(
-        "S16",
-        `Run ${id} left a place that it was not in: ${placesText(place)}.`,
-      );
+      this.#log.violate("S16", `Run ${id} left a place that it was not in: ${placesText(place)}.`);
     run.places &= ~place;
   }
 }
 
-// What the checkers know of runs and leases, and the places where a run can be.
+// ── facts about runs and leases ──────────────────────────────────────────────────────────────────
 
 /** One committed transaction. */
 export type Transaction = {
@@ -74,7 +71,7 @@ export type Transaction = {
   readonly params: unknown;
   /** By the database's clock. */
   readonly now: number;
-  /** By no clock of any machine. */
+  /** World time, which no clock of a machine follows exactly. */
   readonly worldMs: number;
   readonly notes: readonly Note[];
 };
@@ -120,7 +117,7 @@ export type LeaseFacts = {
 };
 
 /** How a grant ended. */
-export type GrantEnd = "settled" | "committed" | "reclaimed" | "cancel-enforced";
+export type GrantEnd = "settled" | "committed" | "suspended" | "reclaimed" | "cancel-enforced";
 
 /** The tables that say where a run is: it must be in exactly one (S16). */
 export const READY = 1;

@@ -1,17 +1,17 @@
-// Schedules and their ledger as the committed transactions left them, and the promises about them: S4,
-// S5, S6, S13, S14 and S15, and that the ledger says of every tick what became of it, no more, no less.
+// Checks schedules and their ledger after each commit: S4, S5, S6, S13, S14 and S15, and that the ledger records every
+// tick exactly once with its outcome.
 
 import type { ScheduleDefinition } from "../../../schedules/rules/schedule.js";
 import { OUTCOMES, REASONS } from "../../../schedules/rules/tick.js";
-import type { ScheduleChange } from "../../../store/schedule-store.js";
+import type { ScheduleChange } from "../../../store/schedules/changes.js";
 import type { EventLog } from "../event-log.js";
-import { short } from "../workload/effects.js";
+import { short } from "./effects.js";
 import type { Sometimes } from "./rare-states.js";
 import type { Note } from "./row-changes.js";
 import { isActive, type RunFacts, type Transaction } from "./run-places.js";
 import { isNearChange, oracleTicks } from "./tick-oracle.js";
 
-/** Stands for what a newer release may write, and this one cannot read. */
+/** A definition of a newer release, which this one cannot read. */
 export const GARBLED = '{"when":{"kind":"cron","cron":"when the cows come home","timezone":"UTC"}}';
 
 export type ScheduleFacts = {
@@ -28,11 +28,11 @@ export type ScheduleFacts = {
   deletedAt: number | null;
   isEnded: boolean;
   revision: number;
-  /** When its definition became what it is, by no clock of any machine. */
+  /** When its definition last changed, in world time. */
   editedMs: number;
-  /** Ticks up to the first are none of this definition; those up to the second may be or not. */
+  /** Ticks up to the first time do not belong to this definition; ticks up to the second may. */
   floor: { readonly from: number; readonly to: number };
-  /** The runs that its row says are live. */
+  /** The live runs according to its row. */
   liveText: string;
   /** Runs that are ready, wait for time alone, or are held. */
   readonly active: Set<string>;
@@ -68,15 +68,15 @@ const SEEN: Readonly<Record<string, Sometimes>> = {
 
 export class ScheduleHistory {
   readonly schedules = new Map<number, ScheduleFacts>();
-  readonly #chronicle: EventLog;
+  readonly #log: EventLog;
   readonly #fired = new Set<string>();
   /** When a process read a schedule at a revision, by the database's clock. */
   readonly #reads = new Map<string, number>();
-  /** Triggers that somebody asked for, by schedule. */
+  /** Requested triggers, by schedule. */
   readonly asked = new Map<string, number>();
 
-  constructor(chronicle: EventLog) {
-    this.#chronicle = chronicle;
+  constructor(log: EventLog) {
+    this.#log = log;
   }
 
   byName(name: string): ScheduleFacts | undefined {
@@ -99,7 +99,7 @@ export class ScheduleHistory {
       else if (kind === "schedule+" || kind === "schedule~") rows.set(Number(first), note);
       else if (kind === "backfill_run+") backfilled.add(String(note[4]));
       else if (kind === "tick~")
-        this.#chronicle.violate("S4", `The ledger's row of ${note[2]} was changed.`);
+        this.#log.violate("S4", `The ledger's row of ${note[2]} was changed.`);
       else if (kind === "run+" && note[5] !== null) {
         const run = touched.get(String(first));
         if (run) born.push(run);
@@ -110,16 +110,16 @@ export class ScheduleHistory {
       const schedule = run.schedule === null ? undefined : this.schedules.get(run.schedule);
       if (schedule) overlapOf.set(schedule.id, schedule.definition.overlap);
     }
-    for (const [id, entries] of ticks) this.#judgeTicks(id, entries, { rows, born, transaction });
-    for (const run of born) this.#judgeCause(run, { ticks, backfilled });
+    for (const [id, entries] of ticks) this.#checkTicks(id, entries, { rows, born, transaction });
+    for (const run of born) this.#checkCause(run, { ticks, backfilled });
     for (const [id, note] of rows) this.#changed(id, note, transaction);
-    this.#judgeOverlaps(touched, overlapOf, transaction);
-    for (const id of rows.keys()) this.#judgeLive(id, transaction);
+    this.#checkOverlaps(touched, overlapOf, transaction);
+    for (const id of rows.keys()) this.#checkLive(id, transaction);
   }
 
   // ── ticks ──────────────────────────────────────────────────────────────────────────────────────
 
-  #judgeTicks(
+  #checkTicks(
     id: number,
     entries: readonly TickFacts[],
     around: {
@@ -130,35 +130,35 @@ export class ScheduleHistory {
   ): void {
     const schedule = this.schedules.get(id);
     if (!schedule) {
-      this.#chronicle.violate("T", `A tick of an unknown schedule ${id}.`);
+      this.#log.violate("T", `A tick of an unknown schedule ${id}.`);
       return;
     }
     const { name } = schedule;
     for (const { at, lastAt, count, outcome, reason, run, isReplacing } of entries) {
-      if (isReplacing) this.#chronicle.saw("replaced");
+      if (isReplacing) this.#log.saw("replaced");
       const text = `${new Date(at).toISOString()} of ${name}`;
-      this.#chronicle.tell(
+      this.#log.narrate(
         () =>
           `${around.transaction.process.label} records ${text}: ${outcome}, ${reason}` +
           `${count > 1 ? ` (${count} until ${new Date(lastAt).toISOString()})` : ""}` +
           `${run === null ? "" : `, run ${short(run)}`}`,
       );
       const seen = SEEN[reason];
-      if (seen) this.#chronicle.saw(seen);
+      if (seen) this.#log.saw(seen);
       if (outcome !== "fired") continue;
-      if (isNearChange(schedule.definition.when.timezone, at)) this.#chronicle.saw("dst-tick");
+      if (isNearChange(schedule.definition.when.timezone, at)) this.#log.saw("dst-tick");
       const key = `${id} ${at}`;
-      if (this.#fired.has(key)) this.#chronicle.violate("S4", `Tick ${text} fired twice.`);
+      if (this.#fired.has(key)) this.#log.violate("S4", `Tick ${text} fired twice.`);
       this.#fired.add(key);
       const made = around.born.find((each) => each.id === run);
       if (made?.mode !== MODE.scheduled || made.nominalAt !== at)
-        this.#chronicle.violate("S6", `Tick ${text} fired, but its run was not made with it.`);
+        this.#log.violate("S6", `Tick ${text} fired, but its run was not made with it.`);
       if (schedule.pausedAt !== null || schedule.deletedAt !== null)
-        this.#chronicle.violate("S14", `Tick ${text} fired, but the schedule rests.`);
+        this.#log.violate("S14", `Tick ${text} fired, but the schedule rests.`);
     }
   }
 
-  #judgeCause(
+  #checkCause(
     run: RunFacts,
     {
       ticks,
@@ -172,16 +172,15 @@ export class ScheduleHistory {
     const name = this.schedules.get(id)?.name ?? "";
     if (run.mode === MODE.scheduled) {
       const tick = ticks.get(id)?.find((each) => each.run === run.id);
-      if (!tick) this.#chronicle.violate("S6", `Run ${run.id} of ${name} has no tick.`);
+      if (!tick) this.#log.violate("S6", `Run ${run.id} of ${name} has no tick.`);
     } else if (run.mode === MODE.backfill) {
-      this.#chronicle.saw("backfill-ran");
+      this.#log.saw("backfill-ran");
       if (!backfilled.has(run.id))
-        this.#chronicle.violate("S13", `Run ${run.id} of ${name} has no backfill.`);
+        this.#log.violate("S13", `Run ${run.id} of ${name} has no backfill.`);
     } else {
       const left = (this.asked.get(name) ?? 0) - 1;
       this.asked.set(name, left);
-      if (left < 0)
-        this.#chronicle.violate("S13", `Run ${run.id} of ${name}, which nobody asked for.`);
+      if (left < 0) this.#log.violate("S13", `Run ${run.id} of ${name}, which nobody asked for.`);
     }
   }
 
@@ -200,13 +199,12 @@ export class ScheduleHistory {
       .filter(([kind, schedule]) => kind === "tick+" && schedule === id)
       .map(tickOf);
     if (now.cursorAt < before.cursorAt)
-      this.#chronicle.violate("S5", `The cursor of ${now.name} went back to ${now.cursorAt}.`);
+      this.#log.violate("S5", `The cursor of ${now.name} went back to ${now.cursorAt}.`);
     if (now.cursorAt !== before.cursorAt || entries.length > 0)
-      this.#judgeLedger(before, now.cursorAt, entries);
-    if (before.brokenAt === null && now.brokenAt !== null) this.#chronicle.saw("schedule-broken");
-    if (!before.isEnded && now.isEnded) this.#chronicle.saw("schedule-ended");
-    if (before.deletedAt !== null && now.deletedAt === null)
-      this.#chronicle.saw("schedule-recreated");
+      this.#checkLedger(before, now.cursorAt, entries);
+    if (before.brokenAt === null && now.brokenAt !== null) this.#log.saw("schedule-broken");
+    if (!before.isEnded && now.isEnded) this.#log.saw("schedule-ended");
+    if (before.deletedAt !== null && now.deletedAt === null) this.#log.saw("schedule-recreated");
     if (before.version !== now.version) {
       before.floor = { from: this.#readAt(id, transaction), to: transaction.now };
       before.editedMs = transaction.worldMs;
@@ -214,32 +212,32 @@ export class ScheduleHistory {
     Object.assign(before, now);
   }
 
-  /** Every tick in (before, now] has one row, and no row is of anything else. */
-  #judgeLedger(before: ScheduleFacts, cursorAt: number, entries: readonly TickFacts[]): void {
+  /** Every tick in (before, now] has one row, and there is no other row. */
+  #checkLedger(before: ScheduleFacts, cursorAt: number, entries: readonly TickFacts[]): void {
     const { when } = before.definition;
     const { name } = before;
     const text = (at: number) => new Date(at).toISOString();
     let last = before.cursorAt;
     for (const { at, lastAt, count } of entries) {
       if (at <= last || lastAt < at || lastAt > cursorAt)
-        this.#chronicle.violate(
+        this.#log.violate(
           "S5",
           `${name}: ${text(at)} to ${text(lastAt)} is not within ${text(last)} to ${text(cursorAt)}.`,
         );
       last = lastAt;
       if (when.kind === "range" && count !== 1)
-        this.#chronicle.violate("T", `${name}: a drawn tick was recorded as a stretch.`);
+        this.#log.violate("T", `${name}: a drawn tick was recorded as a stretch.`);
     }
     if (when.kind === "range" || before.definitionText === GARBLED) return;
     const range = { anchorAt: before.anchorAt, after: before.cursorAt, until: cursorAt };
-    // A deleted schedule has none, whatever its cursor says when it is made again.
+    // A deleted schedule has no ticks, whatever its cursor is when it is created again.
     const expected = before.deletedAt === null ? oracleTicks(when, range) : [];
-    if (when.calendars.length > 0) this.#judgeCalendars(before, range, expected);
+    if (when.calendars.length > 0) this.#checkCalendars(before, range, expected);
     const covered = new Set<number>();
     for (const { at, lastAt, count } of entries) {
       const inside = expected.filter((tick) => tick >= at && tick <= lastAt);
       if (inside.length !== count || inside[0] !== at || inside.at(-1) !== lastAt)
-        this.#chronicle.violate(
+        this.#log.violate(
           "T",
           `${name}: ${count} from ${text(at)} to ${text(lastAt)}, but the ticks are ${inside.map(text)}.`,
         );
@@ -248,26 +246,23 @@ export class ScheduleHistory {
     const { floor } = before;
     for (const tick of expected) {
       if (!covered.has(tick) && tick > floor.to)
-        this.#chronicle.violate(
-          "T",
-          `${name}: no row for ${text(tick)}, though the cursor passed.`,
-        );
+        this.#log.violate("T", `${name}: no row for ${text(tick)}, though the cursor passed.`);
       if (covered.has(tick) && tick <= floor.from)
-        this.#chronicle.violate(
+        this.#log.violate(
           "T",
           `${name}: ${text(tick)} was recorded, but lies before the definition of ${text(floor.from)}.`,
         );
     }
   }
 
-  /** Whether a calendar had anything to leave out. */
-  #judgeCalendars(
+  /** Whether a calendar excluded a tick. */
+  #checkCalendars(
     { definition: { when } }: ScheduleFacts,
     range: Parameters<typeof oracleTicks>[1],
     expected: readonly number[],
   ): void {
     const all = oracleTicks({ ...when, calendars: [] }, range);
-    if (all.length > expected.length) this.#chronicle.saw("calendar-excluded");
+    if (all.length > expected.length) this.#log.saw("calendar-excluded");
   }
 
   #readAt(id: number, { process, params, now }: Transaction): number {
@@ -278,17 +273,17 @@ export class ScheduleHistory {
 
   // ── overlap ────────────────────────────────────────────────────────────────────────────────────
 
-  /** A run that its schedule forgot would be overlapped, and nobody would open its gate. */
-  #judgeLive(id: number, { verb }: Transaction): void {
+  /** A run that its schedule forgot could be overlapped, and its gate would never open. */
+  #checkLive(id: number, { verb }: Transaction): void {
     const schedule = this.schedules.get(id);
     if (!schedule || schedule.unended.size === 0) return;
     for (const run of schedule.unended) {
       if (!schedule.liveText.includes(run))
-        this.#chronicle.violate("S15", `After ${verb}, ${schedule.name} forgot its run ${run}.`);
+        this.#log.violate("S15", `After ${verb}, ${schedule.name} forgot its run ${run}.`);
     }
   }
 
-  #judgeOverlaps(
+  #checkOverlaps(
     touched: ReadonlyMap<string, RunFacts>,
     overlapOf: ReadonlyMap<number, string>,
     { verb }: Transaction,
@@ -308,7 +303,7 @@ export class ScheduleHistory {
       const facts = this.schedules.get(schedule ?? 0);
       const overlap = overlapOf.get(schedule ?? 0) ?? facts?.definition.overlap;
       if (!facts || facts.active.size < 2 || (overlap !== "skip" && overlap !== "queue")) continue;
-      this.#chronicle.violate(
+      this.#log.violate(
         "S15",
         `After ${verb}, ${facts.name} (${overlap}) has the runs ${[...facts.active].map(short)}, ` +
           `${short(id)} newly so.`,
@@ -318,7 +313,7 @@ export class ScheduleHistory {
 
   // ── once faults have stopped ───────────────────────────────────────────────────────────────────
 
-  /** Due ticks that are not in the ledger, of schedules that are not at rest. */
+  /** Returns due ticks of active schedules that are not in the ledger. */
   overdue(nowMs: number): string[] {
     const found: string[] = [];
     for (const each of this.schedules.values()) {
@@ -330,7 +325,7 @@ export class ScheduleHistory {
         continue;
       }
       const after = Math.max(each.cursorAt, each.floor.to);
-      // A monitor's tick is judged when its grace is over, which a start just before that begins anew.
+      // A monitor's tick is decided when its grace is over; a start just before that begins the grace again.
       const waitMs = each.definition.monitor ? 2 * each.definition.graceMs : 0;
       const due = oracleTicks(each.definition.when, {
         anchorAt: each.anchorAt,
@@ -382,7 +377,7 @@ function factsOf(note: Note): Omit<ScheduleFacts, "editedMs" | "floor" | "active
 
 const definitions = new Map<string, ScheduleDefinition>();
 
-/** Definitions are few and seen often. */
+/** There are few definitions, and they are read often. */
 function parsed(text: string): ScheduleDefinition {
   let definition = definitions.get(text);
   if (!definition) {

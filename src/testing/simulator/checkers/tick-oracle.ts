@@ -1,13 +1,13 @@
-// What the ticks of a schedule ought to be, found the slow and obvious way: a grid by counting, cron by
-// walking over every minute and asking `Intl` what the clock on the wall shows. Shares no code with the
-// product, so that a mistake would have to be made twice. Knows only what simulations draw.
+// Computes the expected ticks of a schedule in a slow and obvious way: a grid by counting, cron by visiting every
+// minute and reading its local time from `Intl`. It shares no code with the product, so that a mistake would have to be
+// made twice. It supports only the schedules that simulations draw.
 
 import type { WhenDefinition } from "../../../schedules/rules/when.js";
 
 const MINUTE_MS = 60_000;
 const HOUR_MS = 3_600_000;
 
-/** Every tick in (after, until]. Intervals that are drawn have none that could be foretold. */
+/** Returns every tick in (after, until]. Random intervals have no predictable ticks. */
 export function oracleTicks(
   when: WhenDefinition,
   params: { readonly anchorAt: number; readonly after: number; readonly until: number },
@@ -37,7 +37,7 @@ function patternTicks(
 
 export const WEEKDAYS = ["mon", "tue", "wed", "thu", "fri", "sat", "sun"];
 
-/** Whether a calendar leaves this instant out, by what the clock on its wall shows then. */
+/** Whether a calendar excludes this instant, by the local time of the calendar's zone. */
 export function isExcluded({ calendars, timezone }: WhenDefinition, at: number): boolean {
   return calendars.some(({ rules }) => {
     const wall = new Date(at + offsetAt(rules.timezone ?? timezone, at));
@@ -49,7 +49,7 @@ export function isExcluded({ calendars, timezone }: WhenDefinition, at: number):
       if (kind === "instant") return at >= Date.parse(from) && at < Date.parse(to);
       const isOn = (day: string) => days === null || days.includes(day);
       if (from < to) return clock >= from && clock < to && isOn(today);
-      // Beyond midnight the day counts on which it began.
+      // A window beyond midnight belongs to the day on which it began.
       return (clock >= from && isOn(today)) || (clock < to && isOn(yesterday));
     });
   });
@@ -94,7 +94,7 @@ function cronTicks({ cron, timezone }: WhenDefinition, after: number, until: num
   return ticks;
 }
 
-/** Whether a clock that was set back has shown this minute already. */
+/** Whether this minute is a repetition after the clock was set back. */
 function wasShownBefore(zone: string, at: number, offset: number): boolean {
   const earlier = offsetAt(zone, at - 3 * HOUR_MS);
   if (earlier <= offset) return false;
@@ -104,7 +104,7 @@ function wasShownBefore(zone: string, at: number, offset: number): boolean {
 const offsets = new Map<string, Map<number, number>>();
 const formats = new Map<string, Intl.DateTimeFormat>();
 
-/** How far the clocks of a zone are ahead of UTC, by the quarter of an hour. */
+/** Returns the offset of a zone from UTC, cached by the quarter of an hour. */
 export function offsetAt(zone: string, atMs: number): number {
   if (zone === "UTC") return 0;
   const quarter = Math.floor(atMs / 900_000) * 900_000;

@@ -1,8 +1,8 @@
-// The catalogue of faults, each with what it does in words. When and to whom is drawn by the plan.
+// Lists the faults, each with a description. The plan draws their times and victims.
 
 import type { Draw } from "../random.js";
 
-/** Faults that befall the next store call of a process. */
+/** Faults that hit the next store call of a process. */
 export const CALL_FAULTS = [
   "crash-before-send",
   "crash-after-commit",
@@ -16,7 +16,7 @@ export const CALL_FAULTS = [
   "unexpected-error",
 ] as const;
 
-/** Faults that befall a process, the network or the database as such. */
+/** Faults that hit a process, the network or the database itself. */
 export const STATE_FAULTS = [
   "stop",
   "sleep",
@@ -74,24 +74,24 @@ export function faultInWords({ kind, ms, verbs }: Fault, who: string): string {
   return isOfAll ? text : `${who} ${text}${only}`;
 }
 
-/** Verbs that a lost, late or doubled answer hurts most; an exchange is either part, or both. */
+/** Verbs that suffer most from a lost, late or doubled response; an exchange is a claim, a settlement, or both. */
 const AIMED: readonly (readonly [number, readonly string[]])[] = [
   [4, ["settle"]],
   [4, ["claim"]],
-  [2, ["renew"]],
-  [1, ["progress", "appendLogs"]],
-  [4, ["writeSchedules"]],
-  [2, ["enqueue"]],
-  [1, ["markStarted"]],
-  [6, ["commit"]],
-  [2, ["commitItem"]],
-  [1, ["storeItems"]],
-  [1, ["grantState", "doneItems"]],
-  [1, ["claimsByToken"]],
-  [1, ["reclaim"]],
-  [1, ["poll"]],
-  [1, ["dueSchedules", "scheduleStates"]],
-  [1, ["cancel", "retry", "enforceCancels"]],
+  [2, ["leases.renew"]],
+  [1, ["progress.write", "logs.append"]],
+  [4, ["schedules.write"]],
+  [2, ["enqueue.runs"]],
+  [1, ["leases.markStarted"]],
+  [6, ["commits.run"]],
+  [2, ["commits.item"]],
+  [1, ["items.store"]],
+  [1, ["leases.state", "items.done"]],
+  [1, ["claims.byToken"]],
+  [1, ["leases.reclaim"]],
+  [1, ["work.poll"]],
+  [1, ["schedules.due", "schedules.states"]],
+  [1, ["runs.cancel", "runs.retry", "leases.enforceCancels"]],
 ];
 
 const WEIGHTS: readonly (readonly [number, FaultKind])[] = [
@@ -117,7 +117,7 @@ const WEIGHTS: readonly (readonly [number, FaultKind])[] = [
   [0.6, "blackout"],
 ];
 
-/** A subset of the catalogue with weights of its own, as each seed tries something else. */
+/** Draws a subset of the faults with new weights, so that each seed tries something else. */
 export function drawMix(draw: Draw): readonly (readonly [number, FaultKind])[] {
   const chosen = WEIGHTS.filter(() => draw.isTrue(0.75));
   return (chosen.length < 4 ? WEIGHTS : chosen).map(

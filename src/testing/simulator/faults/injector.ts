@@ -1,5 +1,4 @@
-// What goes wrong in one simulation: the faults of its plan as they come due, and what they have done to
-// the database and its clock.
+// Injects the faults of a plan when they are due, and keeps their effects on the database and its clock.
 
 import type { VirtualClock } from "../../virtual-clock.js";
 import type { EventLog } from "../event-log.js";
@@ -11,7 +10,7 @@ import { type Fault, faultInWords } from "./catalogue.js";
 export type FaultWorld = {
   readonly plan: Plan;
   readonly clock: VirtualClock;
-  readonly chronicle: EventLog;
+  readonly log: EventLog;
   readonly fleet: Fleet;
   nowMs(): number;
 };
@@ -41,12 +40,12 @@ export class FaultInjector {
     return this.#world.nowMs() < this.#downUntilMs;
   }
 
-  /** Of the database. */
+  /** The number of restarts of the database. */
   get restarts(): number {
     return this.#restarts;
   }
 
-  /** How far the database's clock is off. */
+  /** The error of the database's clock. */
   get databaseOffsetMs(): number {
     return this.#databaseOffsetMs;
   }
@@ -55,25 +54,25 @@ export class FaultInjector {
     return isClockWrong || this.#world.nowMs() < this.#databaseSteppedMs + CLOCK_EXCUSE_MS;
   }
 
-  /** A fault elsewhere, that no plan has. */
+  /** Counts a fault of the remote side, which is not in the plan. */
   counted(): void {
     this.#count += 1;
   }
 
-  /** The database is back; its clock stays as it is. */
+  /** Ends an outage of the database; its clock stays as it is. */
   end(): void {
     this.#downUntilMs = 0;
   }
 
-  /** A fault of the plan is due: it strikes now, or the next call that it fits. */
+  /** Applies a due fault of the plan now, or arms it for the next call that fits. */
   inject(fault: Fault): void {
-    const { plan, clock: base, chronicle, fleet, nowMs } = this.#world;
+    const { plan, clock: base, log, fleet, nowMs } = this.#world;
     const process = fleet.choose(fault.place, ({ clock }) => !clock.isStopped);
     if (!process) return;
     const { kind, ms } = fault;
     const { clock } = process;
-    chronicle.tell(() => faultInWords(fault, process.label));
-    chronicle.mark(`fault ${fault.id} ${kind} at ${process.label}`);
+    log.narrate(() => faultInWords(fault, process.label));
+    log.mark(`fault ${fault.id} ${kind} at ${process.label}`);
     if (kind === "sleep" || kind.startsWith("clock")) process.isClockWrong = true;
     switch (kind) {
       case "stop":
@@ -82,15 +81,14 @@ export class FaultInjector {
         clock.stop({ isAsleep: kind === "sleep" });
         base.timer(ms, () => {
           clock.resume();
-          chronicle.tell(() => `${process.label} goes on`);
+          log.narrate(() => `${process.label} goes on`);
         });
-        if (ms > Math.min(...plan.jobs.map(({ leaseMs }) => leaseMs)))
-          chronicle.saw("stop-beyond-lease");
+        if (ms > Math.min(...plan.jobs.map(({ leaseMs }) => leaseMs))) log.saw("stop-beyond-lease");
         break;
       case "clock-offset":
       case "clock-step":
         clock.step(ms);
-        chronicle.saw(ms < 0 ? "instance-clock-back" : "instance-clock-forward");
+        log.saw(ms < 0 ? "instance-clock-back" : "instance-clock-forward");
         break;
       case "clock-drift":
         clock.drift(ms / 100_000);
@@ -101,12 +99,12 @@ export class FaultInjector {
       case "database-step":
         this.#databaseOffsetMs += ms;
         this.#databaseSteppedMs = nowMs();
-        chronicle.saw(ms < 0 ? "database-clock-back" : "database-clock-forward");
+        log.saw(ms < 0 ? "database-clock-back" : "database-clock-forward");
         break;
       case "database-restart":
         this.#restarts += 1;
         this.#downUntilMs = nowMs() + ms;
-        chronicle.saw("database-restart");
+        log.saw("database-restart");
         break;
       case "blackout":
         fleet.blackout(fault);
@@ -118,17 +116,17 @@ export class FaultInjector {
     this.#count += 1;
   }
 
-  /** A call met the fault that was waiting for it. */
+  /** An armed fault hit a call. */
   struck(fault: Fault, process: SimulatedProcess, verb: string): void {
-    const { chronicle, nowMs } = this.#world;
+    const { log, nowMs } = this.#world;
     this.#count += 1;
-    chronicle.mark(`fault ${fault.id} strikes ${process.label} ${verb}`);
-    chronicle.tell(() => `fault "${fault.kind}" strikes ${process.label} at ${verb}`);
+    log.mark(`fault ${fault.id} strikes ${process.label} ${verb}`);
+    log.narrate(() => `fault "${fault.kind}" strikes ${process.label} at ${verb}`);
     if (fault.kind === "answer-late" || fault.kind === "sent-late")
       process.lateUntilMs = Math.max(process.lateUntilMs, nowMs() + fault.ms);
-    if (fault.kind === "sent-twice") chronicle.saw("sent-twice");
-    if (fault.kind === "busy") chronicle.saw("file-busy");
-    if (fault.kind === "disk-full") chronicle.saw("disk-full");
-    if (fault.kind === "not-sent" && verb === "exchange") chronicle.saw("unsent-settle");
+    if (fault.kind === "sent-twice") log.saw("sent-twice");
+    if (fault.kind === "busy") log.saw("file-busy");
+    if (fault.kind === "disk-full") log.saw("disk-full");
+    if (fault.kind === "not-sent" && verb === "claims.exchange") log.saw("unsent-settle");
   }
 }

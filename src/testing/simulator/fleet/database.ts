@@ -1,23 +1,22 @@
-// One SQLite database in memory for all processes of a simulation, each with a connection of its own
-// over the one handle. What a transaction did is told when it commits and forgotten when it does not.
+// Provides one SQLite database in memory for all processes of a simulation, each with a connection of its own over the
+// one handle. It reports the row changes of a transaction when it commits, and forgets them when it rolls back.
 
 import { DatabaseSync as BundledDatabase } from "@photostructure/sqlite";
-import { isSafeVersion, type SqliteHandle } from "../../../store/sqlite/connection.js";
-import { CREATE_BATCHES } from "../../../store/sqlite/schema/runs.js";
-import { CREATE_SCHEMA, SCHEMA_VERSION } from "../../../store/sqlite/schema/schema.js";
+import { CREATE_SCHEMA, SCHEMA_VERSION } from "../../../store/schema/schema.js";
+import { isSafeVersion, type SqliteHandle } from "../../../store/sqlite/handle.js";
 import { NOTE_FUNCTION, type Note, noteTriggers } from "../checkers/row-changes.js";
-import { CREATE_USER_TABLES, USER_TABLES } from "../workload/user-tables.js";
+import { CREATE_USER_TABLES, USER_TABLES } from "../workload/jobs.js";
 
 type Library = { readonly DatabaseSync: typeof BundledDatabase };
 
-/** A store works with both, and a seed is the same with both: a call into Node's own costs half (measured). */
+/** The store works with both libraries, and a seed gives the same result; a call into Node's own costs half (measured). */
 const { DatabaseSync } = isSafeVersion(process.versions.sqlite ?? "")
   ? (process.getBuiltinModule("node:sqlite") as Library)
   : { DatabaseSync: BundledDatabase };
 
 type Prepared = ReturnType<SqliteHandle["prepare"]>;
 
-/** What goes wrong inside SQLite itself. */
+/** An error inside SQLite itself. */
 export type Trouble = { readonly at: "begin" | "commit"; readonly code: number; left: number };
 
 export type Connection = {
@@ -25,16 +24,16 @@ export type Connection = {
   readonly troubles: Trouble[];
 };
 
-const ALL_TABLES = CREATE_SCHEMA + CREATE_BATCHES;
+const ALL_TABLES = CREATE_SCHEMA.sqlite;
 const TABLES = [...ALL_TABLES.matchAll(/create table \{(\w+)\}/g)]
   .map(([, name]) => `holdfast_${name}`)
   .filter((name) => name !== "holdfast_schema_version");
 
-/** Making the tables and preparing statements takes as long as a tenth of a simulation. */
+/** Databases for reuse: creating tables and preparing statements takes a tenth of the time of a simulation. */
 const idle: SimulatedDatabase[] = [];
 
 export class SimulatedDatabase {
-  /** An empty database. */
+  /** Returns an empty database. */
   static take(): SimulatedDatabase {
     return idle.pop() ?? new SimulatedDatabase();
   }
@@ -44,9 +43,9 @@ export class SimulatedDatabase {
   #notes: Note[] = [];
 
   private constructor() {
-    // What a transaction changes is first copied, page by page, and the tables are small.
+    // SQLite copies each changed page first, and the tables are small.
     this.#handle.exec("pragma page_size = 1024");
-    // The triggers are temporary, and what is temporary would else be a file.
+    // The triggers are temporary, and SQLite would otherwise keep them in a file.
     this.#handle.exec("pragma temp_store = memory");
     this.#handle.exec("pragma busy_timeout = 0");
     this.#handle.exec(ALL_TABLES.replaceAll(/\{(\w+)\}/g, "holdfast_$1"));
@@ -61,23 +60,23 @@ export class SimulatedDatabase {
     this.#handle.exec(noteTriggers());
   }
 
-  /** `onCommit` sees every transaction of this connection that is committed, right after it was. */
+  /** Calls `onCommit` right after each commit of this connection. */
   connect(params: {
     readonly onCommit: (notes: readonly Note[]) => void;
-    /** Does something else inside of the transaction, for tests of the checkers. */
+    /** Changes the transaction, for tests of the checkers. */
     readonly beforeCommit?: ((sql: (text: string) => void) => void) | undefined;
   }): Connection {
     const troubles: Trouble[] = [];
     let isInTransaction = false;
     const exec = (text: string) => {
-      // Nobody else waits on this handle; the time it would take is all that these change.
+      // Pragmas would only cost time: no other connection waits for this handle.
       if (text.startsWith("pragma")) return;
       if (text === "begin immediate") trouble(troubles, "begin");
       if (text === "commit") {
         trouble(troubles, "commit");
         params.beforeCommit?.((sql) => this.#handle.exec(sql));
       }
-      // Not `run`: nobody asks what it changed, and to say so takes longer than a begin or a commit.
+      // Not `run`, which also counts changes: that takes longer than a begin or a commit.
       this.#statement(text).get();
       isInTransaction = text === "begin immediate";
       const notes = this.#notes;
@@ -99,7 +98,7 @@ export class SimulatedDatabase {
     return this.#statement(text).all() as Record<string, unknown>[];
   }
 
-  /** Empties it for the next one. */
+  /** Empties the database for the next simulation. */
   giveBack(): void {
     for (const table of [...TABLES, ...USER_TABLES]) this.#handle.exec(`delete from ${table}`);
     this.#handle.exec("delete from sqlite_sequence");

@@ -1,10 +1,11 @@
-// The processes of one simulation, and their supervisor: who is gone is replaced, until one is left.
+// Supervises the processes of one simulation: it replaces dead ones, until in the quiet only one is left.
 
 import type { Sends } from "../../../remote/dispatching.js";
 import type { Store } from "../../../store/store.js";
 import type { RunContext } from "../../../worker/handler/context.js";
 import { SeededRandom, type VirtualClock } from "../../virtual-clock.js";
 import type { Checkers } from "../checkers/checkers.js";
+import { short } from "../checkers/effects.js";
 import type { EventLog } from "../event-log.js";
 import type { Fault } from "../faults/catalogue.js";
 import { mix } from "../random.js";
@@ -16,20 +17,20 @@ import { SimulatedProcess } from "./process.js";
 export type FleetWorld = {
   readonly plan: Plan;
   readonly clock: VirtualClock;
-  /** How far the simulated time lies from that of the clock. */
+  /** The difference between the simulated time and the virtual clock. */
   readonly shiftMs: number;
-  readonly chronicle: EventLog;
-  readonly judges: Checkers;
+  readonly log: EventLog;
+  readonly checkers: Checkers;
   nowMs(): number;
   databaseNow(): number;
   connect(process: SimulatedProcess): Connection;
   wire(store: Store, process: SimulatedProcess): Store;
   sendsOf(process: SimulatedProcess): Sends;
-  /** Whether clocks lie so much that this process may err about its leases. */
+  /** Whether clocks are so wrong that this process may err about its leases. */
   isClockExcused(process: SimulatedProcess): boolean;
 };
 
-/** Processes that start this long after a blackout come back from it. */
+/** Processes that start within this time after a blackout get the fault that follows it. */
 const BACK_MS = 30_000;
 const STARTED_AGAIN_MS = 1_000;
 
@@ -38,7 +39,7 @@ export class Fleet {
   readonly #places: (SimulatedProcess | null)[];
   #bootCount = 0;
   #awayUntilMs = 0;
-  /** What the first processes after a blackout meet. */
+  /** The fault that hits the first processes after a blackout. */
   #armedAtStart: Fault | null = null;
   #survivor: SimulatedProcess | undefined;
 
@@ -47,7 +48,7 @@ export class Fleet {
     this.#places = Array.from({ length: world.plan.placeCount }, () => null);
   }
 
-  /** The only one that is left in the quiet. */
+  /** The only process in the quiet. */
   get survivor(): SimulatedProcess | undefined {
     return this.#survivor;
   }
@@ -60,7 +61,7 @@ export class Fleet {
     for (const process of this.#places) process?.die();
   }
 
-  /** The process at this place, or the next one that fits. */
+  /** Returns the process at this place, or the next one that fits. */
   choose(place: number, fits: (process: SimulatedProcess) => boolean): SimulatedProcess | null {
     const { length } = this.#places;
     for (let step = 0; step < length; step += 1) {
@@ -72,54 +73,54 @@ export class Fleet {
 
   crash(process: SimulatedProcess, why: string): void {
     if (process.isDead) return;
-    const { chronicle } = this.#world;
+    const { log } = this.#world;
     process.die();
-    chronicle.mark(`${process.label} crashes`);
-    chronicle.tell(() => `${process.label} crashes ${why}`);
+    log.mark(`${process.label} crashes`);
+    log.narrate(() => `${process.label} crashes ${why}`);
     this.#replaceLater(process);
   }
 
   stop(process: SimulatedProcess, graceMs: number): void {
     if (process.isStopping || process.isDead) return;
-    const { chronicle } = this.#world;
+    const { log } = this.#world;
     process.isStopping = true;
     void process.holdfast.stop({ grace: graceMs }).then((report) => {
       if (process.isDead) return;
-      chronicle.mark(`${process.label} stopped ${JSON.stringify(report)}`);
-      chronicle.tell(() => `${process.label} has stopped: ${JSON.stringify(report)}`);
-      if (report.abandoned > 0) chronicle.saw("abandoned-at-stop");
+      log.mark(`${process.label} stopped ${JSON.stringify(report)}`);
+      log.narrate(() => `${process.label} has stopped: ${JSON.stringify(report)}`);
+      if (report.abandoned > 0) log.saw("abandoned-at-stop");
       process.die();
       this.#replaceLater(process);
     });
   }
 
-  /** All crash at once. Whoever comes back first finds much to do, and may fail at it. */
+  /** Crashes all processes at once. The first ones to return find much work, and may fail at it. */
   blackout(fault: Fault): void {
     this.#awayUntilMs = this.#world.nowMs() + fault.ms;
     const isHard = fault.id % 2 === 0;
-    this.#armedAtStart = isHard ? { ...fault, kind: "not-sent", verbs: ["dueSchedules"] } : null;
+    this.#armedAtStart = isHard ? { ...fault, kind: "not-sent", verbs: ["schedules.due"] } : null;
     for (const process of [...this.#places]) if (process) this.crash(process, "in a blackout");
   }
 
-  /** As an outside cron has it: a process that lives for one bounded pass. */
+  /** Runs a process for one bounded pass, as an external cron does. */
   async callOnce(luck: number): Promise<string> {
-    const { chronicle, plan } = this.#world;
+    const { log, plan } = this.#world;
     this.#bootCount += 1;
     const process = this.#boot(`T${this.#bootCount}`, -1, plan.jobs);
     const limit = luck % 4;
     const { fired, executed, dispatched } = await process.holdfast.tick({ limit, budget: "20s" });
-    if (fired.length > 0) chronicle.saw("pass-fired");
-    if (executed > 0) chronicle.saw("pass-executed");
+    if (fired.length > 0) log.saw("pass-fired");
+    if (executed > 0) log.saw("pass-executed");
     if (executed + dispatched > limit)
-      chronicle.violate("S7", `A pass of at most ${limit} executed ${executed} runs.`);
+      log.violate("S7", `A pass of at most ${limit} executed ${executed} runs.`);
     await process.holdfast.stop({ grace: 0 });
     process.die();
     return `${fired.length} fired, ${executed} executed`;
   }
 
-  /** Everybody dies but for one, whom nothing befalls any more. */
+  /** Ends all processes except one, and ends all its faults. */
   leaveOne(): SimulatedProcess {
-    // A blackout is over too: who is restarted in the quiet neither stays away nor meets what comes with it.
+    // This also ends a blackout: a process that restarts in the quiet does not stay away and gets no fault.
     this.#awayUntilMs = 0;
     const survivor = this.#chooseSurvivor();
     this.#survivor = survivor;
@@ -132,7 +133,7 @@ export class Fleet {
     return survivor;
   }
 
-  /** A process that has lived through it and no longer suffers from it, or a fresh one. */
+  /** Returns a process that has survived the chaos and waits for no late call, or a fresh one. */
   #chooseSurvivor(): SimulatedProcess {
     const { seed, oldPlace, jobs } = this.#world.plan;
     const chance = new SeededRandom(mix(seed, "survivor")).next();
@@ -146,13 +147,13 @@ export class Fleet {
   }
 
   #startPlace(place: number, jobs = jobsAt(this.#world.plan, place)): SimulatedProcess {
-    const { chronicle } = this.#world;
+    const { log } = this.#world;
     this.#bootCount += 1;
     const label = `${"ABCDEFG"[place]}${this.#bootCount}`;
     const process = this.#boot(label, place, jobs);
     this.#places[place] = process;
-    chronicle.mark(`${label} starts`);
-    chronicle.tell(() => `${label} starts`);
+    log.mark(`${label} starts`);
+    log.narrate(() => `${label} starts`);
     const isBack = this.#world.nowMs() < this.#awayUntilMs + BACK_MS;
     if (this.#armedAtStart && isBack) process.armed.push(this.#armedAtStart);
     void this.#start(process);
@@ -161,7 +162,7 @@ export class Fleet {
 
   #boot(label: string, place: number, jobs: Plan["jobs"]): SimulatedProcess {
     const { plan, clock: base, shiftMs, ...world } = this.#world;
-    const { seed, pollMs, isNamed, isAlert, hasTarget } = plan;
+    const { seed, pollMs, isNamed, isAlert, hasTarget, hasWaits } = plan;
     const process = new SimulatedProcess({ label, place, seed, base, shiftMs, jobs });
     process.boot({
       seed,
@@ -169,6 +170,7 @@ export class Fleet {
       isNamed,
       isAlert,
       hasTarget,
+      hasWaits,
       jobs,
       connection: world.connect(process),
       databaseNow: world.databaseNow,
@@ -180,29 +182,37 @@ export class Fleet {
   }
 
   #host(process: SimulatedProcess): Omit<HandlerHost, "clock" | "seed"> {
-    const { chronicle, judges, nowMs } = this.#world;
+    const { log, checkers, nowMs } = this.#world;
     return {
       begun: (ctx) => {
         if (process.isDead) return;
-        judges.effects.begun(process.label, ctx);
-        this.#judgeStart(process, ctx);
+        checkers.effects.begun(process.label, ctx);
+        this.#checkStart(process, ctx);
       },
       ended: (ctx) => {
-        if (!process.isDead) judges.effects.ended(ctx, nowMs());
+        if (!process.isDead) checkers.effects.ended(ctx, nowMs());
       },
-      replayed: () => chronicle.saw("item-replayed"),
+      effect: (ctx, name) => {
+        if (process.isDead) return;
+        log.narrate(() => `${process.label} does step ${name} of run ${short(ctx.runId)}`);
+        checkers.waits.effect(name, ctx, this.#world.isClockExcused(process));
+      },
+      received: (ctx, name, value) => {
+        if (!process.isDead) checkers.waits.received(name, value, ctx);
+      },
+      replayed: () => log.saw("item-replayed"),
       crash: () => this.crash(process, "by a poisonous run"),
     };
   }
 
-  /** Nobody begins what was taken away, as trust ends before the lease does; but for clocks that lie. */
-  #judgeStart(process: SimulatedProcess, { runId, fence }: RunContext): void {
-    const { chronicle, judges, isClockExcused } = this.#world;
-    if (judges.runs.runs.get(runId)?.fence === fence || isClockExcused(process)) return;
-    chronicle.violate("E", `${process.label} began run ${runId}, which it no longer holds.`);
+  /** A process begins only runs that it holds, because trust ends before the lease does. Wrong clocks excuse it. */
+  #checkStart(process: SimulatedProcess, { runId, fence }: RunContext): void {
+    const { log, checkers, isClockExcused } = this.#world;
+    if (checkers.runs.runs.get(runId)?.fence === fence || isClockExcused(process)) return;
+    log.violate("E", `${process.label} began run ${runId}, which it no longer holds.`);
   }
 
-  /** A start that fails is tried again. */
+  /** Retries a failed start. */
   async #start(process: SimulatedProcess): Promise<void> {
     for (;;) {
       try {
@@ -221,7 +231,7 @@ export class Fleet {
     const waitMs = Math.max(plan.restartMs, this.#awayUntilMs - nowMs());
     clock.timer(waitMs, () => {
       if (this.#places[process.place] !== process) return;
-      // In the quiet one place is left, and its process knows every job.
+      // In the quiet only one place is used, and its process knows every job.
       if (this.#survivor === undefined) this.#startPlace(process.place);
       else if (this.#survivor === process)
         this.#survivor = this.#startPlace(process.place, plan.jobs);

@@ -1,19 +1,21 @@
-// The network between a process and the database: every store call goes through here, takes its time,
-// and may meet a fault. The store behind it is the real one.
+// Simulates the network between a process and the database: every store call passes through here, takes time, and may
+// meet a fault. The store behind it is the real one.
 
 import { OutcomeUnknownError, StoreUnavailableError } from "../../../shared/errors.js";
-import type { ExchangeParams, Store } from "../../../store/store.js";
+import type { ExchangeParams } from "../../../store/claims.js";
+import type { Store } from "../../../store/store.js";
+import { wrapStore } from "../../wrap-store.js";
 import type { Fault } from "../faults/catalogue.js";
 import type { SimulatedProcess } from "./process.js";
 
-/** What the network knows of the world around it. */
+/** The simulation, as the network sees it. */
 export type WireWorld = {
   nowMs(): number;
-  /** Resolves after so much time of the world. */
+  /** Resolves after this much simulated time. */
   pass(ms: number): Promise<void>;
   /** Whether the database answers. */
   isDown(): boolean;
-  /** Grows with every restart of the database: what was under way then is unknown. */
+  /** Grows with every restart of the database: calls in flight at that moment have an unknown outcome. */
   restarts(): number;
   latency(): { readonly chance: number; readonly maxMs: number };
   crash(process: SimulatedProcess, why: string): void;
@@ -23,66 +25,56 @@ export type WireWorld = {
     call: { verb: string; params: unknown; answer: unknown },
   ): void;
   lost(process: SimulatedProcess, call: { verb: string; params: unknown }): void;
-  /** Whether somebody has removed what this call was about. */
+  /** Whether the run of this call was removed. */
   isForgotten(params: unknown): boolean;
   mark(event: string): void;
 };
 
-/** Verbs whose second execution must change nothing that the first did not. */
+/** Verbs that may be repeated: a second execution changes nothing more. */
 const REPEATABLE = new Set([
-  "enqueue",
-  "enqueueBatch",
-  "enqueueChildren",
-  "renew",
-  "markStarted",
-  "appendLogs",
-  "keepReply",
-  "writeSchedules",
-  "createSchedule",
-  "cancel",
-  "announce",
-  "announceRemote",
-  "announceJobs",
-  "poll",
-  "promote",
-  "reclaim",
-  "enforceCancels",
-  "retire",
-  "extendLock",
-  "releaseLock",
-  "storeItems",
+  "enqueue.runs",
+  "batches.enqueue",
+  "batches.enqueueChildren",
+  "leases.renew",
+  "leases.markStarted",
+  "logs.append",
+  "logs.keepReply",
+  "schedules.write",
+  "schedules.create",
+  "runs.cancel",
+  "instances.announce",
+  "instances.announceRemote",
+  "jobs.announce",
+  "work.poll",
+  "work.promote",
+  "leases.reclaim",
+  "leases.enforceCancels",
+  "instances.retire",
+  "locks.extend",
+  "locks.release",
+  "items.store",
+  "steps.finish",
+  "steps.wait",
+  "steps.collect",
+  "steps.suspend",
+  "batches.call",
+  "signals.send",
+  "signals.wake",
+  "signals.forgetEnded",
 ]);
-/** Verbs that commit work of users: a lost answer may mean that it took effect, or that it did not. */
-const EITHER_WAY = new Set(["commit", "commitItem"]);
-const NOT_CALLS = new Set([
-  "onWake",
-  "wake",
-  "close",
-  "engine",
-  "constructor",
-  "then",
-  "enqueueWithinSync",
-]);
+/** Verbs that commit work of users. If the answer is lost, the work may have taken effect or not. */
+const EITHER_WAY = new Set(["commits.run", "commits.item"]);
+const NOT_CALLS = new Set(["onWake", "wake", "close", "constructor", "then", "enqueue.withinSync"]);
 
 export function wireStore(store: Store, process: SimulatedProcess, world: WireWorld): Store {
-  const kept = new Map<string | symbol, unknown>();
-  return new Proxy(store, {
-    get(target, name) {
-      const found = kept.get(name);
-      if (found !== undefined) return found;
-      const member = target[name as keyof Store] as unknown;
-      if (typeof member !== "function") return member;
-      const direct = (...args: unknown[]) => member.apply(target, args) as Promise<unknown>;
-      const wired = NOT_CALLS.has(String(name))
-        ? direct
-        : (params: unknown) => send({ process, world, verb: String(name), params, direct });
-      kept.set(name, wired);
-      return wired;
-    },
+  return wrapStore(store, (verb, call) => {
+    if (NOT_CALLS.has(verb)) return call;
+    const direct = (params: unknown) => call(params) as Promise<unknown>;
+    return (params: unknown) => send({ process, world, verb, params, direct });
   });
 }
 
-type Sending = {
+type WireCall = {
   readonly process: SimulatedProcess;
   readonly world: WireWorld;
   readonly verb: string;
@@ -90,42 +82,42 @@ type Sending = {
   readonly direct: (params: unknown) => Promise<unknown>;
 };
 
-async function send(sending: Sending): Promise<unknown> {
-  const { process, world, verb, params } = sending;
+async function send(wireCall: WireCall): Promise<unknown> {
+  const { process, world, verb, params } = wireCall;
   if (process.isDead) return never();
-  const fault = process.takeFault((each) => isMet(each, sending));
+  const fault = process.takeFault((each) => isMet(each, wireCall));
   if (fault) world.struck(fault, process, verb);
   if (fault?.kind === "crash-before-send") {
     world.crash(process, `before sending ${verb}`);
     return never();
   }
-  if (fault?.kind === "not-sent" || isUnreachable(sending)) {
+  if (fault?.kind === "not-sent" || isUnreachable(wireCall)) {
     world.mark(`${process.label} ${verb} unsent`);
     throw new StoreUnavailableError({ tried: verb });
   }
   if (fault?.kind === "unexpected-error") throw new Error(`Nobody foresaw this (${verb}).`);
-  const delays = delaysOf(sending, fault);
+  const delays = delaysOf(wireCall, fault);
   const restarts = world.restarts();
   if (delays.beforeMs > 0) {
     await world.pass(delays.beforeMs);
-    if (world.isDown() || world.restarts() !== restarts) return reject(sending);
-    // Work of users runs in the process itself: a dead one does none.
+    if (world.isDown() || world.restarts() !== restarts) return reject(wireCall);
+    // Work of users runs in the process itself: a dead process does none.
     if (process.isDead && EITHER_WAY.has(verb)) return never();
   }
   if (fault?.kind === "answer-lost" && fault.id % 2 === 0 && EITHER_WAY.has(verb)) {
-    await undone(sending);
-    return reject(sending);
+    await undone(wireCall);
+    return reject(wireCall);
   }
-  const answer = await execute(sending, fault);
-  if (fault?.kind === "sent-twice") void again(sending, fault.ms);
+  const answer = await execute(wireCall, fault);
+  if (fault?.kind === "sent-twice") void again(wireCall, fault.ms);
   if (fault?.kind === "crash-after-commit") {
     world.crash(process, `after the commit of ${verb}, before its answer`);
     return never();
   }
-  if (fault?.kind === "answer-lost") return reject(sending);
+  if (fault?.kind === "answer-lost") return reject(wireCall);
   if (delays.afterMs > 0) {
     await world.pass(delays.afterMs);
-    if (world.restarts() !== restarts) return reject(sending);
+    if (world.restarts() !== restarts) return reject(wireCall);
   }
   await arrival(process);
   world.answered(process, { verb, params, answer });
@@ -133,7 +125,7 @@ async function send(sending: Sending): Promise<unknown> {
 }
 
 /** Runs the real verb. Its transaction is over before it returns, unless the file is busy. */
-async function execute({ process, verb, params, direct }: Sending, fault: Fault | null) {
+async function execute({ process, verb, params, direct }: WireCall, fault: Fault | null) {
   while (process.busy) await process.busy.catch(() => undefined);
   process.current = { verb, params };
   if (fault?.kind === "disk-full")
@@ -151,54 +143,56 @@ async function execute({ process, verb, params, direct }: Sending, fault: Fault 
   }
 }
 
-/** The work is done, but its commit never arrives: all is rolled back. */
-async function undone(sending: Sending): Promise<void> {
-  const { troubles } = sending.process.connection;
+/** The work is done, but its commit fails: everything is rolled back. */
+async function undone(wireCall: WireCall): Promise<void> {
+  const { troubles } = wireCall.process.connection;
   troubles.unshift({ at: "commit", code: 13, left: 1 });
-  await execute(sending, null).catch(() => undefined);
-  // One that was refused before its commit has not met it.
+  await execute(wireCall, null).catch(() => undefined);
+  // A transaction that failed before its commit has not met this trouble.
   if (troubles[0]?.at === "commit") troubles.shift();
 }
 
-async function again(sending: Sending, afterMs: number): Promise<void> {
-  await sending.world.pass(afterMs);
-  // What was removed is forgotten: the call would make it a second time, and nobody could know.
-  if (sending.world.isDown() || sending.world.isForgotten(sending.params)) return;
-  await execute(sending, null).catch(() => undefined);
+async function again(wireCall: WireCall, afterMs: number): Promise<void> {
+  await wireCall.world.pass(afterMs);
+  // A removed run is forgotten: this call would create it again, and no checker could know.
+  if (wireCall.world.isDown() || wireCall.world.isForgotten(wireCall.params)) return;
+  await execute(wireCall, null).catch(() => undefined);
 }
 
-/** The answer never comes: whether it took effect is unknown to the caller. */
-async function reject({ process, world, verb, params }: Sending): Promise<never> {
+/** The answer never arrives, so the caller does not know whether the call took effect. */
+async function reject({ process, world, verb, params }: WireCall): Promise<never> {
   await arrival(process);
   world.lost(process, { verb, params });
   throw new OutcomeUnknownError(verb);
 }
 
-/** Answers reach a process only while it runs, and a dead one never. */
+/** Responses reach a process only while it runs; a dead process never gets one. */
 function arrival(process: SimulatedProcess): Promise<void> | undefined {
   if (!process.isDead && !process.clock.isStopped) return undefined;
   return new Promise((resolve) => process.clock.arrive(resolve));
 }
 
-function isMet({ kind, verbs }: Fault, { verb, params }: Sending): boolean {
+function isMet({ kind, verbs }: Fault, { verb, params }: WireCall): boolean {
   if (verb === "open") return false;
   if (verbs !== null && !namesOf(verb, params).some((name) => verbs.includes(name))) return false;
   if (kind !== "sent-twice") return true;
-  return REPEATABLE.has(verb) || (verb === "exchange" && (params as ExchangeParams).limit === 0);
+  return (
+    REPEATABLE.has(verb) || (verb === "claims.exchange" && (params as ExchangeParams).limit === 0)
+  );
 }
 
-/** An exchange is two verbs in one. */
+/** An exchange counts as a claim, a settlement, or both. */
 function namesOf(verb: string, params: unknown): readonly string[] {
-  if (verb !== "exchange") return [verb];
+  if (verb !== "claims.exchange") return [verb];
   const { limit, settlements } = params as ExchangeParams;
   return [...(limit > 0 ? ["claim"] : []), ...(settlements.length > 0 ? ["settle"] : [])];
 }
 
-function isUnreachable({ process, world }: Sending): boolean {
+function isUnreachable({ process, world }: WireCall): boolean {
   return world.isDown() || world.nowMs() < process.cutOffUntilMs;
 }
 
-function delaysOf({ process, world }: Sending, fault: Fault | null) {
+function delaysOf({ process, world }: WireCall, fault: Fault | null) {
   const { chance, maxMs } = world.latency();
   const beforeMs = fault?.kind === "sent-late" ? fault.ms : 0;
   const afterMs = fault?.kind === "answer-late" ? fault.ms : 0;

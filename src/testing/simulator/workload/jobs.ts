@@ -1,20 +1,18 @@
-// The jobs of a simulation: what can go right and wrong in a handler. Each begins by writing down that
-// it has begun, and answers with the fence under which it ran, so that effects and outcomes can be
-// laid side by side.
+// Declares the jobs of a simulation, with handlers that succeed and fail in many ways. Each handler first records its
+// start, and returns the fence under which it ran, so that checkers can compare effects with outcomes.
 
 import type { PlainJobOptions } from "../../../runs/job-options.js";
 import type { JobOptions } from "../../../runs/rules/job.js";
 import { PermanentError, RetryLater } from "../../../shared/errors.js";
 import type { Clock } from "../../../shared/ports.js";
+import type { SqliteHandle } from "../../../store/sqlite/handle.js";
 import type { RunContext } from "../../../worker/handler/context.js";
 import type { BatchEntry } from "../../../worker/handler/fan-out.js";
 import { type Limits, resolveLimits } from "../../../worker/rules/limits.js";
-import { TARGET } from "../fleet/remote-names.js";
 import { type Draw, mix } from "../random.js";
-import { tellPart } from "./reporting.js";
-import { writeCommit, writeItem } from "./user-tables.js";
+import { waitDurably } from "./waiting-handler.js";
 
-/** How often a slow handler tells how far it is. */
+/** How often a slow handler reports progress. */
 const PARTS = 3;
 
 const BEHAVIOURS = [
@@ -35,7 +33,9 @@ const BEHAVIOURS = [
   "remote",
   "dispatched",
 ] as const;
-export type Behaviour = (typeof BEHAVIOURS)[number];
+/** Jobs of seeds whose runs wait durably. */
+const WAITING = ["waiting"] as const;
+export type Behaviour = (typeof BEHAVIOURS)[number] | (typeof WAITING)[number];
 
 export type JobPlan = {
   readonly name: Behaviour;
@@ -48,18 +48,22 @@ export type JobPlan = {
   readonly longestMs: number;
 };
 
-/** What a handler needs of the process that it runs in. */
+/** The process of a handler, as the handler sees it. */
 export type HandlerHost = {
   readonly clock: Clock;
   readonly seed: number;
   begun(ctx: RunContext): void;
   ended(ctx: RunContext): void;
-  /** An item was found done by an earlier attempt. */
+  /** The function of a step begins its effect. */
+  effect(ctx: RunContext, name: string): void;
+  /** A step, sleep, wait or call returned. */
+  received(ctx: RunContext, name: string, value: unknown): void;
+  /** An earlier attempt had already done the item. */
   replayed(): void;
   crash(): void;
 };
 
-/** Those that run for long beat often: a very short lease would be most of the work. */
+/** Long handlers renew their leases often: with a very short lease, renewals would be most of the work. */
 const SHORTEST_LEASE_MS: { readonly [Name in Behaviour]?: number } = {
   quick: 10_000,
   slow: 12_000,
@@ -69,11 +73,19 @@ const SHORTEST_LEASE_MS: { readonly [Name in Behaviour]?: number } = {
   dispatched: 9_000,
 };
 
-/** Those that may still be at work when their lease is taken away. */
+/** Handlers that may still work when their lease expires. */
 const LONG: readonly Behaviour[] = ["slow", "fanning", "committing"];
 
 export function drawJobs(draw: Draw): JobPlan[] {
-  return BEHAVIOURS.map((name) => {
+  return drawnJobs(BEHAVIOURS, draw);
+}
+
+export function drawWaitingJobs(draw: Draw): JobPlan[] {
+  return drawnJobs(WAITING, draw);
+}
+
+function drawnJobs(names: readonly Behaviour[], draw: Draw): JobPlan[] {
+  return names.map((name) => {
     const isOnce = name === "once";
     return {
       name,
@@ -99,12 +111,12 @@ export function jobOptions(plan: JobPlan, host: HandlerHost): PlainJobOptions<un
     onLost: plan.onLost,
     ...limitOptions(plan.name),
     ...(plan.name === "dispatched" ? { worker: TARGET } : {}),
-    ...(isElsewhere(plan.name) ? {} : { run: handlerOf(plan, host) }),
+    ...(isRemote(plan.name) ? {} : { run: handlerOf(plan, host) }),
   };
 }
 
 /** Jobs without a handler in any instance. */
-export function isElsewhere(job: string): boolean {
+export function isRemote(job: string): boolean {
   return job === "remote" || job === "dispatched";
 }
 
@@ -113,7 +125,10 @@ function handlerOf(plan: JobPlan, host: HandlerHost) {
     host.begun(ctx);
     const n = (input as { n?: number } | null)?.n ?? 0;
     const fate = mix(host.seed, n, Number(ctx.nominalAt));
-    await behave(plan, { host, ctx, fate, luck: mix(fate, ctx.fence) });
+    const luck = mix(fate, ctx.fence);
+    const rest = (ms: number) => work(host.clock, ms, ctx.signal);
+    if (plan.name === "waiting") await waitDurably({ host, ctx, fate, luck, rest }, n);
+    else await behave(plan, { host, ctx, fate, luck });
     host.ended(ctx);
     return { fence: ctx.fence, attempt: ctx.attempt };
   };
@@ -124,7 +139,7 @@ type Attempt = {
   readonly ctx: RunContext;
   /** The same for all attempts of a run. */
   readonly fate: number;
-  /** Of this attempt. */
+  /** Different for each attempt. */
   readonly luck: number;
 };
 
@@ -152,15 +167,25 @@ async function behave(plan: JobPlan, { host, ctx, fate, luck }: Attempt): Promis
     throw new RetryLater({ delay: 500 + (luck % 20_000) });
 }
 
-/** The same, and tells how far it is. */
+/** Works in parts, and reports progress after each. */
 async function workInParts(clock: Clock, ms: number, ctx: RunContext): Promise<void> {
   for (let part = 1; part <= PARTS; part += 1) {
     await work(clock, ms / PARTS, ctx.signal);
-    tellPart(ctx, part, PARTS);
+    reportPart(ctx, part, PARTS);
   }
 }
 
-/** Takes a while, and stops when told. */
+/** Reports that one part of the work is done. The database decides whether it stores the report. */
+function reportPart(ctx: RunContext, part: number, of: number): void {
+  ctx.log.info({ part }, "on my way");
+  void ctx.progress({
+    stage: part <= of / 2 ? "first half" : "second half",
+    done: part,
+    total: of,
+  });
+}
+
+/** Takes a while, and stops when its signal aborts. */
 function work(clock: Clock, ms: number, signal: AbortSignal): Promise<void> {
   return new Promise((resolve, reject) => {
     if (signal.aborted) return reject(signal.reason);
@@ -176,15 +201,14 @@ function work(clock: Clock, ms: number, signal: AbortSignal): Promise<void> {
   });
 }
 
-// The handlers of a simulation that store something while they run: one commits its work with its run,
-// one does items, some of them with work of their own. What they find done by an earlier attempt, they tell.
+// ── handlers that store work while they run ──────────────────────────────────────────────────────
 
 const ITEMS = 4;
 
-/** Takes a while, and stops when told. */
+/** Takes a while, and stops when its signal aborts. */
 type Rest = () => Promise<void>;
 
-/** The function may be called and rolled back: what counts is in the tables. */
+/** The function may be called and rolled back: only the tables count. */
 async function commitWork(ctx: RunContext, onWork: () => void): Promise<void> {
   await ctx.commit((tx) => {
     onWork();
@@ -217,10 +241,9 @@ async function doItems(
   }
 }
 
-// The job of a simulation that makes runs: what it asks for is the same at every attempt of a run, as
-// far as chance goes, and it may fail after it has asked.
+// ── a handler that enqueues the same children at every attempt, and may fail afterwards ──────────
 
-/** Of every kind, those whose loss is final most of all; few that kill their process, as others do, too. */
+/** Children of every kind: mostly those whose loss is final, and few that kill their process. */
 const CHILDREN = [
   ...["quick", "quick", "once", "once", "once", "once"],
   ...["flaky", "flaky", "wrong", "postponing", "rare", "poison"],
@@ -232,7 +255,7 @@ export async function fan(ctx: RunContext, fate: number, luck: number): Promise<
   const entries = Array.from({ length: count }, (_, at): BatchEntry => {
     const draw = mix(fate, at);
     const job = CHILDREN[draw % CHILDREN.length] as string;
-    // Few keys for many callers, so that some children are there already, live or ended.
+    // Few keys for many callers, so that some children exist already, live or ended.
     const key = draw % 5 === 0 ? { key: `child-${draw % 7}` } : {};
     return { job, input: { n: draw % 5 === 0 ? 0 : draw }, ...key };
   });
@@ -242,12 +265,12 @@ export async function fan(ctx: RunContext, fate: number, luck: number): Promise<
   if (luck % 3 === 0) throw new Error("The service hung up after the batch was stored.");
 }
 
-/** Somebody else has the key with another input: that is for the caller to know. */
+/** Another caller used the key with another input; the handler ignores this conflict. */
 function ignoreKey(error: unknown): void {
   if ((error as { code?: string }).code !== "KEY_CONFLICT") throw error;
 }
 
-// The limits of a simulation's jobs. The same for all seeds: the checkers know them by the job's name.
+// ── limits, the same for all seeds, because the checkers look them up by the name of the job ─────
 
 const OPTIONS: Readonly<Record<string, Pick<JobOptions, "concurrency" | "rate">>> = {
   limited: { concurrency: { limit: 2, key: "lot" } },
@@ -265,5 +288,46 @@ export const LIMITS: Readonly<Record<string, Limits>> = Object.fromEntries(
   ]),
 );
 
-/** Inputs fall into so many lots, so that runs meet under one key. */
+/** Inputs are divided into so many lots, so that runs share a key. */
 export const LOTS = 3;
+
+// ── the user's own tables ──────────────────────────────────────────────────────────────────────────
+
+export const USER_TABLES = ["user_commit", "user_item"] as const;
+
+export const CREATE_USER_TABLES = `
+create table user_commit (run text not null, fence integer not null);
+create index user_commit_run on user_commit (run);
+create table user_item (run text not null, key text not null, value integer not null);
+create index user_item_run on user_item (run, key);
+`;
+
+/** Writes the effect that is committed with the end of a run. No constraint prevents a second row: the checkers look for it. */
+export function writeCommit(tx: SqliteHandle, { runId, fence }: RunContext): void {
+  tx.prepare("insert into user_commit values (:run, :fence)").run({ run: runId, fence });
+}
+
+/** Writes the effect that is committed with an item. */
+export function writeItem(tx: SqliteHandle, { runId, fence }: RunContext, key: string): void {
+  const row = { run: runId, key, value: fence };
+  tx.prepare("insert into user_item values (:run, :key, :value)").run(row);
+}
+
+// ── remote workers ─────────────────────────────────────────────────────────────────────────────────
+
+export const TARGET = "studies";
+export const TARGET_OPTIONS = {
+  workers: {
+    [TARGET]: {
+      url: "http://198.18.0.7/work",
+      secret: "a secret of the simulation",
+      timeout: "20s",
+      concurrency: 4,
+      allowPrivateNetwork: true,
+    },
+  },
+  publicUrl: "https://holdfast.example",
+} as const;
+
+/** The prefix of the names of remote workers, by which the checkers recognise them. */
+export const REMOTE_WORKER_PREFIX = "elsewhere-";

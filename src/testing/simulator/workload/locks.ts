@@ -1,5 +1,5 @@
-// Which locks are asked for when, and what goes wrong around them. Calls come in bursts, since locks
-// that nobody else wants prove nothing. A stream of choices of its own: what else a seed does stays.
+// Draws the lock calls of a simulation and the faults around them, and performs the calls. Calls come in bursts, because
+// a lock without contention proves nothing. The choices have a stream of their own, so that they change no other choice.
 
 import type { LockHistory } from "../checkers/locks.js";
 import { CALL_FAULTS, type Fault, type FaultKind } from "../faults/catalogue.js";
@@ -22,9 +22,9 @@ const FAULTS: readonly (readonly [number, FaultKind])[] = [
 ];
 
 const AIMED: readonly (readonly [number, readonly string[]])[] = [
-  [3, ["acquireLock"]],
-  [2, ["extendLock"]],
-  [3, ["releaseLock"]],
+  [3, ["locks.acquire"]],
+  [2, ["locks.extend"]],
+  [3, ["locks.release"]],
 ];
 
 export type LockPlan = {
@@ -32,13 +32,13 @@ export type LockPlan = {
   readonly faults: readonly Fault[];
 };
 
-/** Ids go on where those of `first` end. */
+/** Ids continue after those of `after`. */
 export function drawLocks(
   seed: number,
   params: {
     readonly placeCount: number;
     readonly chaosMs: number;
-    /** The last operation and fault of the seed before these. */
+    /** The last operation and fault that were drawn before. */
     readonly after: { readonly operation: Operation; readonly fault: Fault };
   },
 ): LockPlan {
@@ -73,13 +73,12 @@ export function drawLocks(
   return { operations, faults };
 }
 
-// One call of `holdfast.lock` in a simulation: it works under the lock for a while, sometimes for
-// longer than its lease, sometimes until its process dies.
+// ── one call: work under the lock, sometimes longer than its lease, sometimes until the process dies ──
 
 export type LockWorld = {
   readonly locks: LockHistory;
   worldMs(): number;
-  /** Whether a clock lies, so that trust may last longer than the lease. */
+  /** Whether a clock is wrong, so that the holder may trust its lease for too long. */
   isExcused(process: SimulatedProcess): boolean;
   crash(process: SimulatedProcess, why: string): void;
 };

@@ -1,8 +1,7 @@
-// What somebody asks of an instance in the course of a simulation, as the plan has it.
+// Declares an operation of the plan: a call that a person or a program makes during a simulation.
 
-import type { CalendarPlan } from "./calendar-plan.js";
 import type { Behaviour } from "./jobs.js";
-import type { SchedulePlan } from "./schedule-plan.js";
+import type { CalendarPlan, SchedulePlan } from "./schedule-plan.js";
 
 export type OperationKind =
   | "enqueue"
@@ -29,6 +28,10 @@ export type OperationKind =
   | "look"
   | "lock"
   | "remote"
+  | "order"
+  | "signal"
+  | "signalRun"
+  | "retryFrom"
   | "pass"
   | "stop"
   | "crash";
@@ -38,7 +41,7 @@ export type Operation = {
   readonly afterMs: number;
   readonly kind: OperationKind;
   readonly place: number;
-  /** Chooses among what is there when it happens. */
+  /** Chooses among the existing runs and schedules when it happens. */
   readonly luck: number;
   readonly job: Behaviour;
   readonly schedule: string;

@@ -1,36 +1,39 @@
-// What people and programs ask of the instances: one operation of the plan, done through the public
-// interface of one process. Whatever comes of it is compared with what the tables say.
+// Performs one operation of the plan through the public interface of one process, as people and programs do, and
+// compares the response with the tables.
 
 import { DeliveryConflictError, HoldfastError, KeyConflictError } from "../../../shared/errors.js";
 import type { CalendarHistory } from "../checkers/calendars.js";
+import type { Clients } from "../checkers/clients.js";
+import { short } from "../checkers/effects.js";
 import type { MonitorHistory } from "../checkers/monitors.js";
 import type { RunFacts } from "../checkers/run-places.js";
 import type { RunHistory } from "../checkers/runs.js";
 import type { ScheduleHistory } from "../checkers/schedules.js";
-import type { Clients } from "../clients.js";
+import type { WaitHistory } from "../checkers/waits.js";
 import type { EventLog } from "../event-log.js";
 import type { SimulatedProcess } from "../fleet/process.js";
 import type { RemoteSide } from "../fleet/remote-side.js";
-import { short } from "./effects.js";
 import { LOTS } from "./jobs.js";
 import { type LockWorld, underLock } from "./locks.js";
-import { monitorOptions } from "./monitor-plan.js";
 import type { Operation } from "./operation.js";
+import { monitorOptions } from "./plan.js";
+import { keyOf, SIGNAL } from "./waiting-handler.js";
 
 export type OperationWorld = {
-  readonly chronicle: EventLog;
+  readonly log: EventLog;
   readonly clients: Clients;
   readonly runs: RunHistory;
   readonly schedules: ScheduleHistory;
   readonly calendars: CalendarHistory;
   readonly monitors: MonitorHistory;
+  readonly waits: WaitHistory;
   readonly lockWorld: LockWorld;
-  readonly elsewhere: RemoteSide;
+  readonly remote: RemoteSide;
   nowMs(): number;
-  /** By no clock of any machine. */
+  /** World time, which no clock of a machine follows exactly. */
   worldMs(): number;
   pass(ms: number): Promise<void>;
-  /** An outside cron calls: a process that is there for one bounded pass. */
+  /** Runs a process for one bounded pass, as an external cron does. */
   callOnce(luck: number): Promise<string>;
   garble(process: SimulatedProcess, schedule: string): void;
   crash(process: SimulatedProcess, why: string): void;
@@ -39,23 +42,23 @@ export type OperationWorld = {
 
 const KEYS = 10;
 
-/** Does it; resolves when it is answered, and never if its process dies first. */
+/** Performs the operation. Resolves with the response, and never if the process dies first. */
 export async function perform(
   operation: Operation,
   process: SimulatedProcess,
   world: OperationWorld,
 ): Promise<void> {
-  const { chronicle } = world;
+  const { log } = world;
   const { kind } = operation;
-  chronicle.mark(`operation ${operation.id} ${kind} at ${process.label}`);
+  log.mark(`operation ${operation.id} ${kind} at ${process.label}`);
   try {
     const answer = await ask(operation, process, world);
-    chronicle.mark(`operation ${operation.id} answered`);
-    chronicle.tell(() => `${process.label} was asked to ${inWords(operation)}: ${answer}`);
+    log.mark(`operation ${operation.id} answered`);
+    log.narrate(() => `${process.label} was asked to ${inWords(operation)}: ${answer}`);
   } catch (error) {
     const code = error instanceof HoldfastError ? error.code : "an error";
-    chronicle.mark(`operation ${operation.id} refused ${code}`);
-    chronicle.tell(() => `${process.label} was asked to ${inWords(operation)}: ${code}`);
+    log.mark(`operation ${operation.id} refused ${code}`);
+    log.narrate(() => `${process.label} was asked to ${inWords(operation)}: ${code}`);
   }
 }
 
@@ -63,6 +66,8 @@ function inWords({ kind, job, schedule, calendar }: Operation): string {
   if (kind === "putCalendar") return `${kind} ${calendar.name}`;
   const isOfJob = kind.startsWith("enqueue");
   const isOfRun = ["cancel", "retry", "retryChildren", "remove"].includes(kind);
+  if (["order", "signal", "signalRun", "retryFrom"].includes(kind))
+    return `${kind} of a waiting run`;
   if (kind === "lock" || kind === "remote" || kind === "pass") return kind;
   return isOfJob ? `${kind} ${job}` : isOfRun ? `${kind} a run` : `${kind} ${schedule}`;
 }
@@ -88,7 +93,7 @@ function ask(
     case "retryChildren":
       return onRun(world, luck, isFanning, async (id) => {
         const { retried } = await holdfast.runs.retryFailed(id);
-        if (retried > 0) world.chronicle.saw("children-retried-together");
+        if (retried > 0) world.log.saw("children-retried-together");
         return String(retried);
       });
     case "remove":
@@ -110,7 +115,7 @@ function ask(
     case "pauseQueue":
     case "resumeQueue": {
       const isPaused = operation.kind === "pauseQueue";
-      return process.store.pauseQueue({ queue: "side", isPaused }).then(() => "done");
+      return process.store.queues.pause({ queue: "side", isPaused }).then(() => "done");
     }
     case "putMonitor":
       return holdfast.schedules.upsert(schedule, monitorOptions(luck)).then(() => "done");
@@ -126,7 +131,20 @@ function ask(
     case "lock":
       return underLock(luck, process, world.lockWorld);
     case "remote":
-      return world.elsewhere.work(operation);
+      return world.remote.work(operation);
+    case "order":
+      return order(operation, process, world);
+    case "signal":
+      return signal(keyOf(luck), luck, process, world);
+    case "signalRun":
+      return onRun(world, luck, isWaiting, (id) => signal(id, luck, process, world));
+    case "retryFrom":
+      return onRun(
+        world,
+        luck,
+        (run) => isFailed(run) && run.job === "waiting",
+        (id) => holdfast.runs.retry(id, { fromStep: luck % 2 === 0 ? "begin" : "approval" }),
+      );
     case "pass":
       return world.callOnce(luck);
     case "look":
@@ -140,7 +158,7 @@ function ask(
   }
 }
 
-/** What is watched is at work around its ticks, and says so most of the time. */
+/** The monitored program works around its ticks, and usually checks in. */
 async function ping(
   { id, luck, schedule }: Operation,
   { holdfast }: SimulatedProcess,
@@ -162,7 +180,7 @@ async function ping(
   return `${state}, for ${answer.tick?.toISOString() ?? "no tick"}`;
 }
 
-/** Whoever paused may die before he resumes; then another does. */
+/** The process that paused may die before it resumes; then another one resumes. */
 async function pauseForAWhile(
   { luck }: Operation,
   { holdfast }: SimulatedProcess,
@@ -179,7 +197,7 @@ async function enqueue(
   world: OperationWorld,
 ): Promise<string> {
   const isKeyed = luck % 10 < 3;
-  // Few inputs for a key, so that callers meet on the same one, and sometimes on another.
+  // Few inputs for a key, so that callers often use the same one, and sometimes another.
   const key = `key-${Math.floor(luck / 10) % KEYS}`;
   const input = isKeyed
     ? { n: (luck >> 9) % 6 === 0 ? 1 : 0, lot: 0 }
@@ -192,14 +210,36 @@ async function enqueue(
     const { id, deduplicated } = await holdfast.enqueue(job, input, options);
     world.clients.acknowledged(id);
     if (isKeyed) world.clients.answeredByKey(name, JSON.stringify(input), id);
-    if (deduplicated) world.chronicle.saw("key-deduplicated");
+    if (deduplicated) world.log.saw("key-deduplicated");
     return `run ${short(id)}${deduplicated ? ", which has the key" : ""}`;
   } catch (error) {
     if (!(error instanceof KeyConflictError)) throw error;
-    world.chronicle.saw("key-conflict");
+    world.log.saw("key-conflict");
     world.clients.refusedByKey(name, JSON.stringify(input));
     return "refused, as the key belongs to another input";
   }
+}
+
+async function order(
+  { luck }: Operation,
+  { holdfast }: SimulatedProcess,
+  world: OperationWorld,
+): Promise<string> {
+  const { id } = await holdfast.enqueue("waiting", { n: luck, lot: 0 });
+  world.clients.acknowledged(id);
+  return `run ${short(id)}`;
+}
+
+async function signal(
+  key: string,
+  luck: number,
+  { holdfast }: SimulatedProcess,
+  { waits }: OperationWorld,
+): Promise<string> {
+  const value = { by: luck % 2 };
+  const { repeated } = await holdfast.signal(SIGNAL, { key, value });
+  waits.acknowledged(SIGNAL, key, value);
+  return repeated ? "repeated" : "stored";
 }
 
 async function enqueueMany(
@@ -221,7 +261,7 @@ async function trigger(
   { holdfast }: SimulatedProcess,
   world: OperationWorld,
 ): Promise<string> {
-  const { chronicle, clients, schedules } = world;
+  const { log, clients, schedules } = world;
   const isIfDue = luck % 10 < 4;
   const deliveryId = luck % 3 === 0 ? `delivery-${Math.floor(luck / 30) % 5}` : undefined;
   const delivery = deliveryId === undefined ? {} : { deliveryId };
@@ -229,7 +269,7 @@ async function trigger(
   if (!isIfDue) schedules.asked.set(schedule, (schedules.asked.get(schedule) ?? 0) + 1);
   try {
     const before = schedules.byName(schedule);
-    // As an outside cron does: it comes when the tick is due.
+    // As an external cron does: it calls when the tick is due.
     const dueInMs = (before?.nextAt ?? 0) - world.nowMs();
     if (isIfDue && dueInMs > 0 && dueInMs < 300_000) await world.pass(dueInMs);
     const input = before && JSON.stringify([before.id, before.version]);
@@ -239,12 +279,12 @@ async function trigger(
       isIfDue ? { ifDue: true, ...delivery } : { ...mode, ...delivery },
     );
     if (answer.runId === undefined) {
-      if (answer.reason === "locked") chronicle.saw(isIfDue ? "if-due-locked" : "trigger-locked");
+      if (answer.reason === "locked") log.saw(isIfDue ? "if-due-locked" : "trigger-locked");
       return `skipped, ${answer.reason}`;
     }
     clients.acknowledged(answer.runId);
-    if (wasKnown) chronicle.saw("delivery-repeated");
-    else if (isIfDue) chronicle.saw("if-due-fired");
+    if (wasKnown) log.saw("delivery-repeated");
+    else if (isIfDue) log.saw("if-due-fired");
     if (deliveryId !== undefined && input !== undefined)
       clients.answeredByKey(deliveryName(schedule, deliveryId), "", answer.runId);
     return `run ${short(answer.runId)}`;
@@ -284,7 +324,7 @@ async function putCalendar(
 ): Promise<string> {
   const askedMs = world.worldMs();
   const { description } = await holdfast.calendars.upsert(name, options);
-  world.calendars.judgeAnswered(name, askedMs);
+  world.calendars.checkAnswered(name, askedMs);
   return description;
 }
 
@@ -306,7 +346,7 @@ async function onRun(
   act: (id: string) => Promise<string>,
 ): Promise<string> {
   const fitting = [...runs.runs.values()].filter(fits);
-  // The newest ones: most of the others have ended long ago.
+  // The newest runs, because most of the others have ended long ago.
   const recent = fitting.slice(-8);
   const run = recent[luck % Math.max(1, recent.length)];
   return run ? `${await act(run.id)} (run ${short(run.id)})` : "there is none";
@@ -322,6 +362,10 @@ function isFailed({ status }: RunFacts): boolean {
 
 function isEnded({ status }: RunFacts): boolean {
   return status !== null;
+}
+
+function isWaiting(run: RunFacts): boolean {
+  return isLive(run) && run.job === "waiting";
 }
 
 function isFanning({ job }: RunFacts): boolean {

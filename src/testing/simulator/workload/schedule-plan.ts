@@ -1,15 +1,17 @@
-// What schedules of a simulation look like: every kind of rhythm, every policy, and in some seeds a
-// zone whose clocks change while the simulation lasts.
+// Draws the schedules and calendars of a simulation: every kind of rhythm, every policy, and in some seeds a zone whose
+// clocks change during the simulation. Blackout windows lie within the hour of the simulation.
 
+import type { CalendarOptions } from "../../../schedules/calendars/calendar.js";
 import type { ScheduleOptions } from "../../../schedules/rules/schedule.js";
+import { offsetAt, WEEKDAYS } from "../checkers/tick-oracle.js";
 import type { Draw } from "../random.js";
 import type { Behaviour } from "./jobs.js";
 
-/** Where and when a simulation takes place. */
+/** The start and the zone of a simulation. */
 export type Setting = {
   readonly startsAt: number;
   readonly zone: string;
-  /** Expressions that the change of the clocks touches; none where there is no change. */
+  /** Expressions that the change of the clocks affects; empty if there is no change. */
   readonly touched: readonly string[];
 };
 
@@ -20,7 +22,7 @@ export const CALENDARS = ["quiet-times", "holidays"] as const;
 
 const PLAIN_START = Date.UTC(2026, 5, 10, 9, 3, 20);
 
-/** Half an hour or more before a change of the clocks. */
+/** Each starts half an hour or more before a change of the clocks. */
 const CHANGES: readonly Setting[] = [
   {
     startsAt: Date.UTC(2026, 2, 8, 6, 22),
@@ -125,4 +127,44 @@ function drawWhen(
     case "at":
       return { at: iso(nowMs + draw.whole(240_000, 2_400_000)) };
   }
+}
+
+// ── calendars ──────────────────────────────────────────────────────────────────────────────────────
+
+export type CalendarPlan = {
+  readonly name: (typeof CALENDARS)[number];
+  readonly options: CalendarOptions;
+};
+
+const MINUTE_MS = 60_000;
+
+export function drawCalendar(draw: Draw, setting: Setting, afterMs: number): CalendarPlan {
+  const name = draw.pick(CALENDARS);
+  const nowMs = setting.startsAt + afterMs;
+  const timezone = draw.pick([undefined, "UTC", setting.zone, "Asia/Kolkata"]);
+  const windows = Array.from({ length: draw.whole(1, 3) }, () => {
+    const fromMs = nowMs + draw.whole(-10, 40) * MINUTE_MS;
+    const toMs = fromMs + draw.whole(2, 20) * MINUTE_MS;
+    if (draw.isTrue(0.4)) return { from: iso(fromMs), to: iso(toMs) };
+    const clock = (ms: number) => iso(ms + offsetAt(timezone ?? setting.zone, ms)).slice(11, 16);
+    const days = draw.isTrue(0.3) ? { days: drawDays(draw) } : {};
+    return { from: clock(fromMs), to: clock(toMs), ...days };
+  });
+  return {
+    name,
+    options: {
+      windows,
+      ...(timezone === undefined ? {} : { timezone }),
+      ...(draw.isTrue(0.1) ? { days: drawDays(draw) } : {}),
+    },
+  };
+}
+
+function drawDays(draw: Draw): string[] {
+  const missing = draw.whole(0, WEEKDAYS.length - 1);
+  return WEEKDAYS.filter((_, day) => day !== missing);
+}
+
+function iso(ms: number): string {
+  return new Date(ms).toISOString();
 }

@@ -1,0 +1,218 @@
+// Repairs the tables after damage, continues after a restored backup, and reads a few figures about the database's state.
+// Every statement looks for its damage itself: a second execution changes nothing more.
+
+import type { StaleParams } from "../leases.js";
+import { numberOrNull, type Row } from "../rows.js";
+import type { Step, StoreSession } from "../session.js";
+import { STRANGERS } from "./check-statements.js";
+import { REPAIRS } from "./repair-statements.js";
+
+const IS_LIVE = /* sql */ `i.retired_at is null
+    and (i.seen_at > {now} - 60000 or i.seen_at > {now} - 3 * i.poll_ms)`;
+/** A lease names its holder by number. */
+const isLiveHolder = (number: string) =>
+  `exists (\n  select 1 from {instance} i where i.no = ${number} and ${IS_LIVE})`;
+/** A lock names its holder by text. */
+const isLiveLocker = (id: string) =>
+  `exists (\n  select 1 from {instance} i where i.id = ${id} and ${IS_LIVE})`;
+
+/** Leases and locks of holders that are gone, and deliveries and keys as the backup has them. */
+const GONE = /* sql */ `
+select
+  (select count(*) from {lease} k where not ${isLiveHolder("k.holder")}) as leases,
+  (select count(*) from {live_run} p join {lease} k on k.fence = p.fence where not ${isLiveHolder("k.holder")}) as runs,
+  (select count(*) from {held_lock} l where not ${isLiveLocker("l.holder")}) as locks,
+  (select count(*) from {instance} i where ${IS_LIVE}) as live_instances,
+  (select count(*) from {alert_delivery} d where d.state = 'pending') as deliveries,
+  (select count(*) from {access_key}) as keys`;
+
+/** What begins as soon as a worker is there, by job. */
+const WAITING_BY_JOB = /* sql */ `
+select l.job, sum(case when p.place = 'ready' then 1 else 0 end) as ready,
+  sum(case when p.place = 'waiting' then 1 else 0 end) as waiting,
+  sum(case when p.place = 'lease' then 1 else 0 end) as held
+from {live_run} p join {lane} l on l.id = p.lane group by l.job order by l.job`;
+
+// Fences come from sequences on PostgreSQL. On SQLite they come from the rows of sqlite_sequence, which are there only once
+// a row of the table was stored.
+const RAISE_FENCES = {
+  postgres: [
+    "select setval('{lease_fence_seq}', (select s.last_value from {lease_fence_seq} s) + :jump::bigint)",
+    "select setval('{lock_fence}', (select s.last_value from {lock_fence} s) + :jump::bigint)",
+  ],
+  sqlite: [
+    `insert into sqlite_sequence (name, seq) select '{lease}', 0
+     where not exists (select 1 from sqlite_sequence s where s.name = '{lease}')`,
+    `insert into sqlite_sequence (name, seq) select '{lock}', 0
+     where not exists (select 1 from sqlite_sequence s where s.name = '{lock}')`,
+    "update sqlite_sequence set seq = seq + :jump where name in ('{lease}', '{lock}')",
+  ],
+} as const;
+
+/** Sessions that were ended since the backup would count again: people sign in anew. */
+const END_SESSIONS = "delete from {session}";
+
+/** The lease ends now, as one of a silent holder does. */
+const FREE_LEASES = /* sql */ `
+update {lease} set until = {now}, deadline_at = case when deadline_at <= {now} then {now} + 1 else deadline_at end
+where until > {now} and not ${isLiveHolder("{lease}.holder")}`;
+
+// PostgreSQL keeps the rows of locks that have ended; SQLite has only those that are held.
+const freeLocks = (isHeld: string) => /* sql */ `
+update {lock} set until = {now} where ${isHeld} and until > {now} and not ${isLiveLocker("{lock}.holder")}`;
+const FREE_LOCKS = { postgres: freeLocks("state = 0"), sqlite: freeLocks("true") };
+
+const IS_SKEWED =
+  "i.retired_at is null and i.seen_at > {now} - 60000 and i.skew_ms is not null and i.skew_ms <> 0";
+// A monitor's tick may be recorded before its time, by an early check-in.
+const VITALS = /* sql */ `
+select {now} as now,
+  (select count(*) from {live_run} p where p.place = 'lease') as running,
+  (select count(*) from {live_run} p join {lease} k on k.fence = p.fence where k.until <= {now}) as silent,
+  (select count(*) from {live_run} p join {lease} k on k.fence = p.fence
+    where k.renewed_at <= {now} - :silentMs or k.claimed_at <= {now} - :ranMs) as stale,
+  (select max(i.polled_at) from {instance} i where i.retired_at is null) as polled_at,
+  (select count(*) from {schedule} s where s.next_at is not null) as schedules,
+  (select max(s.cursor_at) from {schedule} s where s.deleted_at is null and s.definition not like '%"monitor"%') as recorded_until,
+  (select i.id from {instance} i where ${IS_SKEWED} order by abs(i.skew_ms) desc, i.no limit 1) as skewed,
+  (select i.skew_ms from {instance} i where ${IS_SKEWED} order by abs(i.skew_ms) desc, i.no limit 1) as skew_ms`;
+
+/** What became of one check's damage. */
+type Repaired = { readonly name: string; readonly changed: number };
+
+/** What a restored backup has of those who were there when it was made. */
+export type Remains = {
+  /** Leases of holders that are gone, and the runs in them. */
+  readonly leases: number;
+  readonly runs: number;
+  readonly locks: number;
+  /** Deliveries of alerts that wait; some may have been sent since the backup was made. */
+  readonly deliveries: number;
+  /** Named keys as the backup has them; one that was revoked since works again. */
+  readonly keys: number;
+  /** Instances that were seen lately: nobody should be. */
+  readonly liveInstances: number;
+  readonly jobs: readonly {
+    readonly job: string;
+    readonly ready: number;
+    readonly waiting: number;
+    readonly held: number;
+  }[];
+};
+
+type Vitals = {
+  readonly now: number;
+  readonly running: number;
+  /** Running, but their lease is over and nobody took them yet. */
+  readonly silent: number;
+  /** Silent or running for as long as was asked about. */
+  readonly stale: number;
+  /** When an instance with the scheduler on polled last. */
+  readonly polledAt: number | null;
+  /** Schedules that have a next tick. */
+  readonly schedules: number;
+  /** Up to when ticks are recorded; later than now only if the database's clock went back. */
+  readonly recordedUntil: number | null;
+  /** The live instance whose clock is furthest off, as it found itself. */
+  readonly skew: { readonly instance: string; readonly skewMs: number } | null;
+};
+
+export abstract class Repairs {
+  readonly #session: StoreSession;
+
+  constructor(session: StoreSession) {
+    this.#session = session;
+  }
+
+  /** All statements in one commit, while nobody claims, settles or fires; returns how many rows each has changed. */
+  protected abstract whileStill(verb: string, steps: readonly Step[]): Promise<readonly number[]>;
+
+  /** Repairs the damage of these checks. */
+  async apply({ checks }: { readonly checks: readonly string[] }): Promise<readonly Repaired[]> {
+    const repairs = checks.map((name) => ({ name, steps: repairSteps(name) }));
+    const steps = repairs.flatMap((each) => each.steps);
+    const changed = [...(await this.whileStill("repairs.apply", steps))];
+    return repairs.map(({ name, steps: own }) => ({
+      name,
+      changed: changed.splice(0, own.length).reduce((sum, count) => sum + count, 0),
+    }));
+  }
+
+  async remains(): Promise<Remains> {
+    const verb = "repairs.remains";
+    const [gone = {}] = await this.#session.read({ verb, sql: GONE });
+    return toRemains(gone, await this.#session.read({ verb, sql: WAITING_BY_JOB }));
+  }
+
+  /** Raises every fence by so much, and ends the leases and locks of holders that are gone, and all sessions of the page. */
+  async recover({ jump }: { readonly jump: number }): Promise<{
+    readonly leases: number;
+    readonly locks: number;
+  }> {
+    const raised = RAISE_FENCES[this.#session.engine].map((sql) => ({ sql, params: { jump } }));
+    const ended = [END_SESSIONS, FREE_LEASES, FREE_LOCKS].map((sql) => ({ sql, params: {} }));
+    const changed = await this.whileStill("repairs.recover", [...raised, ...ended]);
+    const [leases = 0, locks = 0] = changed.slice(-2);
+    return { leases, locks };
+  }
+
+  async vitals({ silentMs, ranMs }: StaleParams): Promise<Vitals> {
+    const params = { silentMs, ranMs };
+    const [found = {}] = await this.#session.read({ verb: "repairs.vitals", sql: VITALS, params });
+    return toVitals(found);
+  }
+
+  /** Roles that own the schema or a part of it and are not this one; none on SQLite. */
+  async strangers(): Promise<readonly string[]> {
+    const found = await this.#session.read({ verb: "repairs.strangers", sql: STRANGERS });
+    return found.map(({ what }) => String(what));
+  }
+}
+
+/** What mends the damage of a check, or what to do about it by hand; null: nobody of us knows it. */
+export function repairOf(check: string): {
+  readonly action: string | null;
+  readonly advice: string | null;
+} | null {
+  const repair = REPAIRS[check];
+  if (!repair) return null;
+  return "says" in repair
+    ? { action: repair.says, advice: null }
+    : { action: null, advice: repair.advice };
+}
+
+function repairSteps(check: string): readonly Step[] {
+  const repair = REPAIRS[check];
+  return repair && "sql" in repair ? repair.sql.map((sql) => ({ sql, params: {} })) : [];
+}
+
+function toRemains(gone: Row, jobs: readonly Row[]): Remains {
+  return {
+    leases: Number(gone.leases),
+    runs: Number(gone.runs),
+    locks: Number(gone.locks),
+    deliveries: Number(gone.deliveries),
+    keys: Number(gone.keys),
+    liveInstances: Number(gone.live_instances),
+    jobs: jobs.map((row) => ({
+      job: String(row.job),
+      ready: Number(row.ready),
+      waiting: Number(row.waiting),
+      held: Number(row.held),
+    })),
+  };
+}
+
+function toVitals(row: Row): Vitals {
+  return {
+    now: Number(row.now),
+    running: Number(row.running),
+    silent: Number(row.silent),
+    stale: Number(row.stale),
+    polledAt: numberOrNull(row.polled_at),
+    schedules: Number(row.schedules),
+    recordedUntil: numberOrNull(row.recorded_until),
+    skew:
+      row.skewed === null ? null : { instance: String(row.skewed), skewMs: Number(row.skew_ms) },
+  };
+}

@@ -1,0 +1,60 @@
+// Declares the verbs that commit a user's work together with a settlement or an item, and the transactions that they use.
+// The engines differ: on PostgreSQL the work is asynchronous, on a connection of ours or of the user's library; on SQLite it
+// is synchronous, on our own handle.
+
+import type { Grant, Settlement } from "./claims.js";
+import type { ItemResult, ItemWrite } from "./items.js";
+
+/** Sends one statement (`$1` …) inside of an open transaction; returns its rows. */
+export type TxQuery = (
+  text: string,
+  values: readonly unknown[],
+) => Promise<readonly Record<string, unknown>[]>;
+
+/** An open transaction: the user's object for it, and a function that sends our statements in it. */
+export type OpenTransaction = { readonly tx: unknown; readonly query: TxQuery };
+
+/** Opens a transaction around `fn`: commits when it resolves, rolls back when it rejects. */
+export interface Transactor {
+  transact<Value>(fn: (opened: OpenTransaction) => Promise<Value>): Promise<Value>;
+}
+
+type InTransaction = Grant & {
+  /** Opens the transaction. Null: on a connection of the store. SQLite has only its own. */
+  readonly on: Transactor | null;
+  /** The timeout of each statement that the user's work sends. */
+  readonly timeoutMs: number;
+};
+
+export type CommitParams = InTransaction & {
+  readonly holder: number;
+  /** A number from 0 to 1 for schedules with a range, whose next tick depends on the end of a run. */
+  readonly random: number;
+  /** The user's work. The last statement of the transaction applies the settlement that it returns. On SQLite synchronous. */
+  readonly work: (tx: unknown) => Settlement | Promise<Settlement>;
+};
+
+export type CommitItemParams = InTransaction & {
+  /** The user's work. The last statement of the transaction stores the item that it returns. On SQLite synchronous. */
+  readonly work: (tx: unknown) => ItemWrite | Promise<ItemWrite>;
+};
+
+export interface CommitVerbs {
+  /**
+   * Does the user's work and settles its run in one transaction. If the work throws, nothing is changed and the error is
+   * thrown again. An `OutcomeUnknownError` means that the reply to the commit was lost.
+   */
+  run(params: CommitParams): Promise<"committed" | "stale">;
+  /** Does the user's work and stores an item in one transaction. Unless the item is stored, nothing is changed. */
+  item(params: CommitItemParams): Promise<ItemResult>;
+}
+
+/** Thrown to roll back a transaction with a user's work; carries the result out of it and never leaves the store. */
+export class RolledBack<Result> {
+  constructor(readonly result: Result) {}
+}
+
+/** Wraps an error of the user's function, so that it does not count as a failure of ours. */
+export class ThrownByWork {
+  constructor(readonly error: unknown) {}
+}

@@ -1,0 +1,292 @@
+// Commits a user's work together with the end of its run, or with an item, on PostgreSQL: in a transaction of ours or of the
+// user's library, whose last statement is ours.
+
+import { OutcomeUnknownError, TxEndedError } from "../../shared/errors.js";
+import type { Clock, Timer } from "../../shared/ports.js";
+import type { Settlement } from "../claims.js";
+import {
+  type CommitItemParams,
+  type CommitParams,
+  type CommitVerbs,
+  type OpenTransaction,
+  RolledBack,
+  type Transactor,
+} from "../commits.js";
+import type { ItemResult } from "../items.js";
+import {
+  isWorthRepeating,
+  LinkFailure,
+  type PlainLink,
+  type PostgresSource,
+  plainLink,
+  type Row,
+} from "./connection.js";
+import { type Send, STORE_ITEM_LAST, storeItems } from "./items.js";
+import type { PostgresSession } from "./session.js";
+import { settlementColumns } from "./settlements.js";
+import { FINISH, SETTLE } from "./sql/exchange.js";
+
+export class PostgresCommits implements CommitVerbs {
+  readonly #session: PostgresSession;
+  readonly #own: PostgresTransactor;
+
+  constructor(params: {
+    readonly session: PostgresSession;
+    readonly source: PostgresSource;
+    readonly clock: Clock;
+  }) {
+    this.#session = params.session;
+    this.#own = new PostgresTransactor(params);
+  }
+
+  get load(): PostgresTransactor["load"] {
+    return this.#own.load;
+  }
+
+  close(): Promise<void> {
+    return this.#own.close();
+  }
+
+  /** The lease is locked by the last statement alone: heartbeats of its other runs are not held up. */
+  async run(params: CommitParams): Promise<"committed" | "stale"> {
+    const { holder, random, work } = params;
+    return this.#transact<"committed" | "stale">("commits.run", params, async ({ tx, query }) => {
+      const settlement = await work(tx);
+      const [row] = await this.#session.withinForeign(query, formOf(settlement), {
+        ...settlementColumns([settlement]),
+        chance: random,
+        isLastBeforeCommit: true,
+        // A row of its own: a commit and an exchange of one instance do not wait for one another.
+        shard: -1 - holder,
+      });
+      if (row?.unapplied) throw new RolledBack("stale");
+      return "committed";
+    });
+  }
+
+  async item(params: CommitItemParams): Promise<ItemResult> {
+    return this.#transact<ItemResult>("commits.item", params, async ({ tx, query }) => {
+      const item = await params.work(tx);
+      const ask: Send = (template, values) => this.#session.withinForeign(query, template, values);
+      const [answer] = await storeItems(ask, [item], STORE_ITEM_LAST);
+      if (answer !== "stored") throw new RolledBack(answer);
+      return "stored";
+    });
+  }
+
+  /** Until COMMIT is sent every failure is certain. After it only an answer of the server is. */
+  async #transact<Answer>(
+    what: string,
+    { on, timeoutMs }: { readonly on: Transactor | null; readonly timeoutMs: number },
+    fn: (opened: OpenTransaction) => Promise<Answer>,
+  ): Promise<Answer> {
+    let isCommitting = false;
+    const work = async (opened: OpenTransaction) => {
+      const answer = await fn(opened);
+      isCommitting = true;
+      return answer;
+    };
+    try {
+      return await (on ? on.transact(work) : this.#own.transact(work, timeoutMs));
+    } catch (error) {
+      if (error instanceof RolledBack) return error.result as Answer;
+      const isLink = error instanceof LinkFailure;
+      if (isCommitting && !(isLink && error.isCertain))
+        throw new OutcomeUnknownError(what, { cause: isLink ? error.cause : error });
+      const certain = isLink ? new LinkFailure(error.cause, error.code, true) : error;
+      return this.#session.described(what, () => Promise.reject(certain));
+    }
+  }
+}
+
+/** No more than what this run belongs to: every part of a plan is prepared for every execution. */
+function formOf({ batch, schedule, isLimited, mayWait }: Settlement): string {
+  const belongs = batch !== null || schedule !== null || isLimited || mayWait;
+  return belongs ? SETTLE : FINISH;
+}
+
+/** What a user's function gets as `tx`; answers as the `pg` driver does. */
+export type PostgresTx = {
+  query(
+    text: string,
+    values?: readonly unknown[],
+  ): Promise<{ readonly rows: Row[]; readonly rowCount: number }>;
+};
+
+const LINKS_MAX = 4;
+/** Of a user's pool, two are held for good by the store. */
+const POOL_HELD = 2;
+const KEPT_MS = 10_000;
+/** The longest that a timer of the driver can count. */
+const TIMEOUT_MAX_MS = 2 ** 31 - 1;
+
+/** What would end the transaction, so that the run would be completed without it. Savepoints may go. */
+const ENDS_TRANSACTION =
+  /(begin|start\s+transaction|commit|end|abort|rollback(?!\s+(work\s+|transaction\s+)?to\b)|prepare\s+transaction)\b/iy;
+
+class PostgresTransactor implements Transactor {
+  readonly #source: PostgresSource;
+  readonly #clock: Clock;
+  readonly #max: number;
+  readonly #idle: { readonly link: PlainLink; readonly timer: Timer }[] = [];
+  readonly #open = new Set<PlainLink>();
+  readonly #waiting: { resolve(): void; reject(error: unknown): void }[] = [];
+  #taken = 0;
+  #isClosed = false;
+
+  constructor(params: { readonly source: PostgresSource; readonly clock: Clock }) {
+    this.#source = params.source;
+    this.#clock = params.clock;
+    this.#max = linksMax(params.source);
+  }
+
+  /** How many are open, how many may be, and how many wait for their turn. */
+  get load(): { readonly open: number; readonly max: number; readonly waiting: number } {
+    return { open: this.#taken, max: this.#max, waiting: this.#waiting.length };
+  }
+
+  /** `timeoutMs` is for each statement of the user's. */
+  async transact<Value>(
+    fn: (opened: OpenTransaction) => Promise<Value>,
+    timeoutMs = TIMEOUT_MAX_MS,
+  ): Promise<Value> {
+    await this.#turn();
+    let link: PlainLink | null = null;
+    try {
+      link = await this.#begun();
+      this.#open.add(link);
+      const value = await within(link, fn, Math.min(timeoutMs, TIMEOUT_MAX_MS));
+      this.#keep(link);
+      return value;
+    } catch (error) {
+      // Whether the connection is still good is not worth a question.
+      void link?.end();
+      throw error;
+    } finally {
+      if (link) this.#open.delete(link);
+      this.#taken -= 1;
+      this.#waiting.shift()?.resolve();
+    }
+  }
+
+  /** Open transactions are cut: whoever is in one was told to end long before. */
+  async close(): Promise<void> {
+    this.#isClosed = true;
+    for (const { reject } of this.#waiting.splice(0)) reject(closed());
+    const idle = this.#idle.splice(0);
+    for (const { timer } of idle) timer.cancel();
+    await Promise.all([...idle.map(({ link }) => link), ...this.#open].map((link) => link.end()));
+  }
+
+  async #turn(): Promise<void> {
+    while (this.#taken >= this.#max && !this.#isClosed) {
+      await new Promise<void>((resolve, reject) => this.#waiting.push({ resolve, reject }));
+    }
+    if (this.#isClosed) throw closed();
+    this.#taken += 1;
+  }
+
+  /** Read committed: a stricter level would fail at the lease, which every heartbeat changes. */
+  async #begun(): Promise<PlainLink> {
+    const text = "begin isolation level read committed";
+    const kept = this.#idle.pop();
+    if (kept) {
+      kept.timer.cancel();
+      try {
+        await kept.link.query({ text });
+        return kept.link;
+      } catch (error) {
+        // The server may have closed it while it was idle: that is no answer to the caller.
+        void kept.link.end();
+        if (!isWorthRepeating(error)) throw error;
+      }
+    }
+    const link = await plainLink(this.#source, this.#clock);
+    await link.query({ text }).catch((error: unknown) => {
+      void link.end();
+      throw error;
+    });
+    return link;
+  }
+
+  /** A user's pool keeps connections itself. */
+  #keep(link: PlainLink): void {
+    if (typeof this.#source !== "string" || this.#isClosed) {
+      void link.end();
+      return;
+    }
+    const timer = this.#clock.timer(KEPT_MS, () => {
+      this.#idle.splice(this.#idle.indexOf(kept), 1);
+      void link.end();
+    });
+    const kept = { link, timer };
+    this.#idle.push(kept);
+  }
+}
+
+/** From BEGIN, which was sent, to COMMIT or ROLLBACK. */
+async function within<Value>(
+  link: PlainLink,
+  fn: (opened: OpenTransaction) => Promise<Value>,
+  timeoutMs: number,
+): Promise<Value> {
+  let isOpen = true;
+  const tx: PostgresTx = {
+    query: async (text, values = []) => {
+      // The connection goes on to serve others: what comes too late must not get into theirs.
+      if (!isOpen) throw new Error("The transaction is over; nothing was sent.");
+      if (endsTransaction(text)) throw new TxEndedError("ctx.commit or ctx.item");
+      return link.query({ text, values, timeoutMs }).catch((failure: unknown) => {
+        throw failure instanceof LinkFailure ? failure.cause : failure;
+      });
+    },
+  };
+  const query = async (text: string, values: readonly unknown[]) =>
+    (await link.query({ text, values })).rows;
+  try {
+    const value = await fn({ tx, query });
+    isOpen = false;
+    await link.query({ text: "commit" });
+    return value;
+  } catch (error) {
+    isOpen = false;
+    throw error;
+  }
+}
+
+/**
+ * Whether a statement in this text would end the transaction. Reads from the end to the beginning and every position
+ * once, however many comments follow each other.
+ */
+function endsTransaction(text: string): boolean {
+  const end = text.length;
+  /** Where the next word begins after spaces and comments, and where the next star is. */
+  const words = new Int32Array(end + 3).fill(end);
+  const stars = new Int32Array(end + 3).fill(end);
+  let newline = end;
+  for (let at = end - 1; at >= 0; at -= 1) {
+    const star = stars[at + 2] as number;
+    let word = at;
+    if (/\s/.test(text.charAt(at))) word = words[at + 1] as number;
+    else if (text.startsWith("--", at) && newline < end) word = words[newline + 1] as number;
+    else if (text.startsWith("/*", at) && text[star + 1] === "/") word = words[star + 2] as number;
+    words[at] = word;
+    stars[at] = text[at] === "*" ? at : (stars[at + 1] as number);
+    if (text[at] === "\n") newline = at;
+    const isStart = at === 0 || text[at - 1] === ";";
+    if (!isStart) continue;
+    ENDS_TRANSACTION.lastIndex = word;
+    if (ENDS_TRANSACTION.test(text)) return true;
+  }
+  return false;
+}
+
+function linksMax(source: PostgresSource): number {
+  if (typeof source === "string") return LINKS_MAX;
+  const { max = 10 } = source.options;
+  return Math.max(1, Math.min(LINKS_MAX, max - POOL_HELD));
+}
+
+function closed(): LinkFailure {
+  return new LinkFailure(new Error("The store was closed."), "CLOSED", true);
+}

@@ -1,0 +1,85 @@
+// Keeps the sessions of the dashboard. A session that has ended, has expired or never began opens nothing, on every
+// instance and after every restart.
+
+import { type Audited, addAudit } from "./audit.js";
+import { row, rows, run, type Steps, type StoreSession } from "./session.js";
+
+/** Makes room for one more. A repeated try finds its own session stored and does not count it. */
+const CROWD_OUT = /* sql */ `
+delete from {session} where digest in (
+  select x.digest from (
+    select s.digest, row_number() over (order by s.until_at desc, s.digest) as place
+    from {session} s where s.secret = :secret and s.digest <> :digest) x
+  where x.place >= :keep::int)`;
+
+/** No row: it is there already, since the statement was repeated. */
+const BEGIN = /* sql */ `
+insert into {session} (digest, secret, until_at) values (:digest, :secret, {now} + :lengthMs::bigint)
+on conflict (digest) do nothing returning digest`;
+
+const SECRET = "select secret from {session} where digest = :digest and until_at > {now}";
+
+const END = "delete from {session} where digest = :digest returning digest";
+
+const END_OF_SECRET = "delete from {session} where secret = :secret";
+
+const PRUNE = "delete from {session} where until_at <= {now} returning digest";
+
+export class Sessions {
+  readonly #session: StoreSession;
+
+  constructor(session: StoreSession) {
+    this.#session = session;
+  }
+
+  /**
+   * Stores a session that lasts so long by the database's clock. The newest `keep` sessions of a secret are kept, so the
+   * table stays small however often somebody signs in.
+   */
+  async begin({
+    digest,
+    secret,
+    lengthMs,
+    keep,
+    audit,
+  }: {
+    /** Of the token in the cookie; the token itself is stored nowhere. */
+    readonly digest: string;
+    /** Names the secret that was presented, without giving it away. */
+    readonly secret: string;
+    readonly lengthMs: number;
+    readonly keep: number;
+  } & Audited): Promise<void> {
+    await this.#session.transaction("sessions.begin", { lost: "repeat" }, function* () {
+      yield* run(CROWD_OUT, { digest, secret, keep });
+      const begun = yield* row(BEGIN, { digest, secret, lengthMs });
+      if (begun) yield* addAudit(audit);
+    });
+  }
+
+  /** The secret that a session belongs to; null if there is no such session, or its time is over. */
+  async secret(digest: string): Promise<string | null> {
+    const params = { digest };
+    const [found] = await this.#session.read({ verb: "sessions.secret", sql: SECRET, params });
+    return found ? String(found.secret) : null;
+  }
+
+  /** Ends a session. False if there was none. */
+  end({ digest, audit }: { readonly digest: string } & Audited): Promise<boolean> {
+    return this.#session.transaction("sessions.end", { lost: "repeat" }, function* () {
+      const ended = yield* row(END, { digest });
+      if (ended) yield* addAudit(audit);
+      return ended !== undefined;
+    });
+  }
+}
+
+/** Ends all sessions of a secret, inside of the transaction that takes the secret away. */
+export function* endSessionsOf(secret: string): Steps<void> {
+  yield* run(END_OF_SECRET, { secret });
+}
+
+/** Removes sessions whose time is over; returns how many. */
+export function* pruneSessions(): Steps<number> {
+  return (yield* rows(PRUNE)).length;
+}

@@ -1,0 +1,228 @@
+// Opens a handle of a SQLite library safely, reads its state and its errors, and notices when the file at its path is no
+// longer the one that is open. The only file that knows a SQLite library. One library per file and process: two of them do
+// not share POSIX locks and corrupt the file, so a given handle is used as it is.
+
+import type { BigIntStats } from "node:fs";
+import {
+  ConfigurationError,
+  StoreGoneError,
+  StoreReadOnlyError,
+  StoreUnavailableError,
+  StoreUnsupportedError,
+} from "../../shared/errors.js";
+
+/** What both `DatabaseSync` (node:sqlite, @photostructure/sqlite) and better-sqlite3 offer. */
+export type SqliteHandle = {
+  exec(sql: string): unknown;
+  prepare(sql: string): {
+    run(...values: unknown[]): { changes: number | bigint };
+    get(...values: unknown[]): unknown;
+    all(...values: unknown[]): unknown[];
+  };
+  close(): void;
+};
+
+/** A file (":memory:" for none) or the handle of the surrounding application. */
+export type SqliteSource = { readonly file: string } | { readonly handle: SqliteHandle };
+
+export async function openFile(file: string, mayCreate: boolean): Promise<SqliteHandle> {
+  if (file !== ":memory:") await prepareFile(file, mayCreate);
+  const library = await import("@photostructure/sqlite");
+  return new library.DatabaseSync(file) as unknown as SqliteHandle;
+}
+
+/** Makes the folder and the file, readable by their owner alone: inputs and results are in there. */
+async function prepareFile(file: string, mayCreate: boolean): Promise<void> {
+  const { existsSync, mkdirSync, openSync, closeSync } = await import("node:fs");
+  const { dirname } = await import("node:path");
+  if (existsSync(file)) return;
+  if (!mayCreate) {
+    throw new StoreUnavailableError({
+      tried: "open a SQLite file that does not exist",
+      url: `sqlite:${file}`,
+      isTemporary: false,
+    });
+  }
+  try {
+    mkdirSync(dirname(file), { recursive: true });
+    closeSync(openSync(file, "a", 0o600));
+  } catch (cause) {
+    const { code } = cause as NodeJS.ErrnoException;
+    if (code !== undefined && ["EACCES", "EPERM", "EROFS"].includes(code))
+      throw new StoreReadOnlyError({ file, tried: "make the file", cause });
+    throw new StoreUnavailableError({
+      tried: "make the SQLite file",
+      url: `sqlite:${file}`,
+      cause,
+      isTemporary: false,
+    });
+  }
+}
+
+export function describeOpening(error: unknown, source: SqliteSource): unknown {
+  const code = sqliteCode(error);
+  const file = "file" in source ? source.file : "the given handle";
+  if (code === 26 || code === 11) {
+    return new ConfigurationError([
+      {
+        field: "database",
+        message: `"${file}" is not a SQLite database (or is damaged); give the path of one, or of a file that does not exist yet, such as "sqlite:.holdfast/holdfast.db"`,
+      },
+    ]);
+  }
+  if (code !== undefined) {
+    return new StoreUnavailableError({
+      tried: "open the SQLite file",
+      url: `sqlite:${file}`,
+      cause: error,
+      isTemporary: false,
+    });
+  }
+  return error;
+}
+
+/** Older engines can lose an acknowledged commit when several processes write and checkpoint. */
+const NEEDED = [3, 51, 3] as const;
+
+/** Fixed lines of older versions that carry the same correction. */
+const BACKPORTS = [
+  [3, 50, 7],
+  [3, 44, 6],
+] as const;
+
+export function checkVersion(handle: SqliteHandle): void {
+  const row = handle.prepare("select sqlite_version() as version").get() as { version: string };
+  if (isSafeVersion(row.version)) return;
+  throw new StoreUnsupportedError({
+    found: `SQLite ${row.version}`,
+    needed: `SQLite ${NEEDED.join(".")} or newer`,
+    advice:
+      "Older ones can lose commits when several processes write. Use the bundled library (give a path, " +
+      "not a handle), or a newer better-sqlite3 or Node.",
+  });
+}
+
+export function isSafeVersion(version: string): boolean {
+  const found = version.split(".").map(Number);
+  return (
+    compare(found, NEEDED) >= 0 ||
+    BACKPORTS.some(
+      (line) => found[0] === line[0] && found[1] === line[1] && (found[2] ?? 0) >= line[2],
+    )
+  );
+}
+
+function compare(found: readonly number[], needed: readonly number[]): number {
+  for (let at = 0; at < needed.length; at += 1) {
+    const difference = (found[at] ?? 0) - (needed[at] ?? 0);
+    if (difference !== 0) return difference;
+  }
+  return 0;
+}
+
+/** The path of the file that a handle has open; empty for a database in memory. */
+export function fileOf(handle: SqliteHandle): string {
+  const row = handle.prepare("select file from pragma_database_list where name = 'main'").get();
+  return (row as { file: string | null } | undefined)?.file ?? "";
+}
+
+export function nameOf(source: SqliteSource): string {
+  return "file" in source ? source.file : fileOf(source.handle);
+}
+
+// A blocking timeout would freeze the event loop and with it every heartbeat: waiting is ours.
+export const NO_WAITING = "pragma busy_timeout = 0";
+
+export function busyTimeoutMs(handle: SqliteHandle): number {
+  const row = handle.prepare("select timeout from pragma_busy_timeout").get();
+  return Number((row as { timeout: unknown }).timeout);
+}
+
+export function isInTransaction(handle: SqliteHandle): boolean {
+  return transactionState(handle) ?? true;
+}
+
+/** Whether the handle says that a transaction is open on it. */
+export function isOpenTransaction(handle: SqliteHandle): boolean {
+  return transactionState(handle) ?? false;
+}
+
+function transactionState(handle: SqliteHandle): boolean | undefined {
+  const { isTransaction, inTransaction } = handle as {
+    isTransaction?: boolean;
+    inTransaction?: boolean;
+  };
+  return isTransaction ?? inTransaction;
+}
+
+/** SQLite's own result code, whichever library reports it. */
+export function sqliteCode(error: unknown): number | undefined {
+  const { errcode, code } = (error ?? {}) as { errcode?: unknown; code?: unknown };
+  if (typeof errcode === "number") return errcode & 0xff;
+  const [, name] = /^SQLITE_([A-Z]+)/.exec(typeof code === "string" ? code : "") ?? [];
+  return name === undefined ? undefined : RESULT_CODES[name];
+}
+
+export const RESULT_CODES: Readonly<Record<string, number>> = {
+  BUSY: 5,
+  LOCKED: 6,
+  READONLY: 8,
+  IOERR: 10,
+  CORRUPT: 11,
+  FULL: 13,
+  CONSTRAINT: 19,
+  CANTOPEN: 14,
+  NOTADB: 26,
+};
+
+// SQLite goes on with a file that was deleted, moved or replaced, and nobody finds what it commits there.
+
+/** Which file a path leads to. */
+type Identity = Pick<BigIntStats, "dev" | "ino">;
+/** Null where that cannot be said now: a folder that may not be read says nothing about the file. */
+type Find = (file: string) => Identity | "missing" | null;
+
+export class SqlitePlace {
+  readonly #file: string;
+  readonly #find: Find;
+  readonly #opened: Identity | null;
+  #gone: StoreGoneError | null = null;
+
+  private constructor(file: string, find: Find) {
+    this.#file = file;
+    this.#find = find;
+    const found = find(file);
+    this.#opened = found === "missing" ? null : found;
+  }
+
+  /** `file` is absolute, and open: it is looked at here for the first time. */
+  static async of(file: string): Promise<SqlitePlace> {
+    const { statSync } = await import("node:fs");
+    const find: Find = (each) => {
+      try {
+        return statSync(each, { bigint: true });
+      } catch (error) {
+        const { code } = error as NodeJS.ErrnoException;
+        return code === "ENOENT" || code === "ENOTDIR" ? "missing" : null;
+      }
+    };
+    return new SqlitePlace(file, find);
+  }
+
+  /** Why nothing is stored any more; null while the file was in its place whenever somebody looked. */
+  get gone(): StoreGoneError | null {
+    return this.#gone;
+  }
+
+  /** Throws if another file, or none, is at the path. It stays gone, also if somebody puts it back. */
+  look(): void {
+    if (this.#gone) throw this.#gone;
+    if (!this.#opened) return;
+    const found = this.#find(this.#file);
+    if (found === null) return;
+    if (found !== "missing" && found.ino === this.#opened.ino && found.dev === this.#opened.dev)
+      return;
+    this.#gone = new StoreGoneError({ file: this.#file, isReplaced: found !== "missing" });
+    throw this.#gone;
+  }
+}

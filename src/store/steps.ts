@@ -1,0 +1,488 @@
+// Keeps the steps and waits of runs: finished steps, open waits, and the suspension of a run whose waits are all that is
+// left. Every write carries the fence of the run's holder; under an old fence it changes nothing and returns "stale".
+// Every verb may be repeated after a lost reply. Why each race is closed: docs/decisions/0015-durable-waits.md.
+
+import type { RunId } from "../runs/rules/run.js";
+import type { StepKind, WaitKind } from "../runs/rules/steps.js";
+import type { Grant, Settlement } from "./claims.js";
+import { flag, numberOrNull, type Row, textOrNull } from "./rows.js";
+import { NEVER_MS } from "./schema/waits.js";
+import { row, rows, run, type Steps as Statements, type StoreSession } from "./session.js";
+
+export { NEVER_MS };
+
+// The positions are what the tables store: append only.
+const STEP_KINDS = ["step", "sleep", "signal", "run"] as const satisfies readonly StepKind[];
+const WAIT_KINDS = ["retry", "sleep", "signal", "run"] as const satisfies readonly WaitKind[];
+
+/** Something of a run that has ended, and does not change any more. */
+export type StepRecord = {
+  readonly name: string;
+  /** Their order: answers are given back in it. */
+  readonly no: number;
+  readonly kind: StepKind;
+  readonly fence: number;
+  readonly tries: number;
+  readonly startedAt: number;
+  readonly endedAt: number;
+  /** What a signal's wait was for. */
+  readonly signal: string | null;
+  readonly key: string | null;
+  /** The run that a call made. */
+  readonly child: RunId | null;
+  /** JSON; null: a timeout, or an error. */
+  readonly value: string | null;
+  readonly error: string | null;
+};
+
+/** An open wait. */
+export type WaitRecord = {
+  readonly name: string;
+  readonly kind: WaitKind;
+  readonly since: number;
+  readonly until: number | null;
+  readonly signal: string | null;
+  readonly key: string | null;
+  readonly child: RunId | null;
+  /** How often a step was tried. */
+  readonly tries: number;
+};
+
+export type NewWait = {
+  readonly name: string;
+  readonly kind: Exclude<WaitKind, "run">;
+  /** How long from now, by the database's clock. */
+  readonly delayMs?: number | null;
+  /** Or until this instant. */
+  readonly until?: number | null;
+  readonly signal?: string | null;
+  readonly key?: string | null;
+  /** A signal that was stored earlier does not count. @default any */
+  readonly signalSince?: number | null;
+  /** Of a retry: how often the step was tried, and why the last try failed. */
+  readonly tries?: number;
+  readonly error?: string | null;
+};
+
+export type NewStep = {
+  readonly name: string;
+  readonly value: string;
+  readonly tries: number;
+  readonly ranMs: number;
+};
+
+/** What is open, by the database's clock. */
+export type OpenWaits = { readonly now: number; readonly waits: readonly WaitRecord[] };
+
+export type Collected = OpenWaits & { readonly ended: readonly StepRecord[] };
+
+export type Suspension = Omit<
+  Extract<Settlement, { readonly to: "pending" }>,
+  "to" | "end" | "delayMs" | "isRefund" | "error" | "mayWait"
+>;
+
+export type SuspendParams = Suspension & {
+  readonly holder: number;
+  /** A number from 0 to 1 for schedules with a range, if the run turns out to be cancelled. */
+  readonly random: number;
+  /** The steps that wait to be tried again; other retries are forgotten, as nobody waits for them. */
+  readonly retries?: readonly string[];
+};
+
+/** `wakeInMs`: until the first deadline; 0 where something is over already; null: no deadline. */
+export type Suspended =
+  | { readonly result: "suspended"; readonly wakeInMs: number | null }
+  | { readonly result: "stale" | "no_wait" };
+
+/** The lease of a run, kept from ending until the commit. */
+const HELD = {
+  postgres: /* sql */ `
+select k.fence, {now} as now from {lease} k
+where k.fence = :fence::bigint and k.ids @> array[:id::uuid] for no key update`,
+  sqlite: /* sql */ `
+select k.fence, :now as now from {lease} k
+where k.fence = :fence and exists (select 1 from json_each(k.ids) m where m.value = :id)`,
+};
+
+const LAST_NO = /* sql */ `select coalesce(max(no), 0) as no from {step} where run = :id::uuid`;
+
+const KNOWN_STEPS = /* sql */ `
+select name, no from {step} where run = :id::uuid and name {any :names::text[]}`;
+
+const ADD_STEPS = /* sql */ `
+insert into {step} (run, no, name, kind, generation, fence, tries, started_at, ended_at, signal, key, child, value, error)
+select :id::uuid, s.no, s.name, s.kind, :generation::smallint, :fence::bigint, s.tries, s.started_at, s.ended_at, s.signal,
+  s.key, s.child, s.value, s.error
+from {rows :steps as s (no int, name text, kind int, tries int, started_at bigint, ended_at bigint, signal text, key text,
+  child uuid, value text, error text)}`;
+
+const DROP_WAITS = /* sql */ `delete from {wait} where run = :id::uuid and name {any :names::text[]}`;
+
+const ADD_WAITS = /* sql */ `
+insert into {wait} as t (run, name, kind, generation, fence, since, until, signal, key, signal_since, tries, error)
+select :id::uuid, w.name, w.kind, :generation::int, :fence::bigint, {now},
+  coalesce(w.until, {now} + w.delay_ms), w.signal, w.key, w.signal_since, w.tries, w.error
+from {rows :waits as w (name text, kind int, until bigint, delay_ms bigint, signal text, key text, signal_since bigint,
+  tries int, error text)} where true
+on conflict (run, name) do update set fence = excluded.fence, until = excluded.until, tries = excluded.tries,
+  error = excluded.error where t.kind = 0 and excluded.kind = 0 and t.tries < excluded.tries`;
+
+const CLOCK = /* sql */ `select {now} as now`;
+
+const WAITS = /* sql */ `
+select name, kind, since, until, signal, key, child, tries from {wait} where run = :id::uuid order by since, name`;
+
+/**
+ * Open waits that are over. A signal that was stored by the deadline wins, whenever anybody looks. A retry is over only
+ * for the run's wake-up: its step has no end yet.
+ */
+const OVER = /* sql */ `
+select w.name, w.kind, w.since, w.until, w.signal, w.key, w.child, w.tries, w.status,
+  case when w.kind = 3 then w.value else s.value end as value, w.error, s.at as signal_at,
+  coalesce(w.ended_at, s.at, w.until) as over_at
+from {wait} w
+left join {signal} s on w.kind = 2 and s.name = w.signal and s.key = w.key
+  and s.at >= coalesce(w.signal_since, 0) and s.at <= coalesce(w.until, s.at)
+where w.run = :id::uuid and (w.ended_at is not null or s.at is not null or w.until <= {now})
+order by over_at, w.name`;
+
+const STEPS = /* sql */ `
+select name, no, kind, fence, tries, started_at, ended_at, signal, key, child, value, error
+from {step} where run = :id::uuid and no > :after::int order by no limit :limit`;
+
+/** How the grant ended, where it has: codes below ten are attempts, the outcome's status follows at ten. */
+const ENDED = /* sql */ `
+select a.ended from {attempt} a where a.run = :id::uuid and a.fence = :fence::bigint
+union all
+select o.status + 10 from {outcome} o where o.id = :id::uuid and o.fence = :fence::bigint`;
+
+const DROP_RETRIES = /* sql */ `
+delete from {wait} where run = :id::uuid and kind = 0 and not (name {any :retries::text[]})`;
+
+const FIRST_DEADLINE = /* sql */ `
+select min(w.until) as until, count(*) as waits, {now} as now from {wait} w where w.run = :id::uuid`;
+
+/** The mark of a run that has begun stays with it: it counts as postponed from here on, at least once. */
+const FALL_ASLEEP = /* sql */ `
+update {waiting} set wake_at = :wakeAt::bigint, asleep_at = {now}, laters = {greatest}(laters, 1) where id = :id::uuid`;
+
+const ASLEEP = /* sql */ `select wake_at, {now} as now from {waiting} where id = :id::uuid and asleep_at is not null`;
+
+const SUSPENDED_CODE = 6;
+const CANCELLED_CODE = 13;
+/** A page of stored steps has at most so many of them, and so many characters at once. */
+export const STEPS_PAGE = 500;
+
+/**
+ * Of runs that are gone, from where the last call came to: run ids begin with their time, so the table is walked in the
+ * order of its key, a bounded part at once.
+ */
+const VISIT = /* sql */ `
+select s.run, s.no, exists (select 1 from {run} r where r.id = s.run) as is_kept from {step} s
+where (s.run, s.no) > (:run::uuid, :no::int) order by s.run, s.no limit :limit`;
+
+const DROP_STEPS = /* sql */ `
+delete from {step} where run {any :ids::uuid[]} and not exists (select 1 from {run} r where r.id = {step}.run)`;
+
+/** Of a run that has ended: calls that failed, and whether their run is still kept. */
+const FAILED_CALLS = /* sql */ `
+select s.name, s.child, exists (select 1 from {outcome} x where x.id = s.child) as is_known
+from {step} s join {outcome} o on o.id = s.run
+where s.run = :id::uuid and s.kind = 3 and s.error is not null and o.status <> 1`;
+
+const REOPEN_CALLS = /* sql */ `
+insert into {wait} (run, name, kind, generation, fence, since, key, child, batch)
+select s.run, s.name, 3, s.generation, s.fence, {now}, s.key, s.child, r.batch
+from {step} s join {run} r on r.id = s.child
+where s.run = :id::uuid and s.name {any :names::text[]} on conflict do nothing`;
+
+const FORGET_CALLS = /* sql */ `delete from {step} where run = :id::uuid and name {any :names::text[]}`;
+
+const FIRST_OF = /* sql */ `
+select (select s.no from {step} s where s.run = o.id and s.name = :name::text) as no
+from {outcome} o where o.id = :id::uuid and o.status <> 1`;
+
+const CALLS_FROM = /* sql */ `
+select child from {step} where run = :id::uuid and no >= :no::int and child is not null
+union
+select child from {wait} where run = :id::uuid and child is not null`;
+
+const FORGET_FROM = /* sql */ `delete from {step} where run = :id::uuid and no >= :no::int`;
+
+const FORGET_WAITS = /* sql */ `delete from {wait} where run = :id::uuid`;
+
+const FROM_THE_START = { run: "00000000-0000-0000-0000-000000000000", no: 0 };
+
+export abstract class Steps {
+  readonly #session: StoreSession;
+  #visited = FROM_THE_START;
+
+  constructor(session: StoreSession) {
+    this.#session = session;
+  }
+
+  /** Inside of a transaction that has the lease: the attempt ends, and its run waits for at least a millisecond. */
+  protected abstract settle(settlement: Settlement, params: SuspendParams): Statements<void>;
+
+  /** Finished steps of a run in their order, after this number. */
+  async list({ id, after }: { readonly id: RunId; readonly after: number }): Promise<{
+    readonly steps: readonly StepRecord[];
+    readonly isAll: boolean;
+  }> {
+    const params = { id, after, limit: STEPS_PAGE };
+    const found = await this.#session.read({ verb: "steps.list", sql: STEPS, params });
+    return { steps: found.map(toStep), isAll: found.length < STEPS_PAGE };
+  }
+
+  /** The open waits of a run. */
+  async waits(id: RunId): Promise<readonly WaitRecord[]> {
+    const found = await this.#session.read({ verb: "steps.waits", sql: WAITS, params: { id } });
+    return found.map(toWait);
+  }
+
+  /** Stores that these steps are done; returns their numbers. A repetition returns the same. */
+  finish(params: Grant & { readonly steps: readonly NewStep[]; readonly generation?: number }) {
+    const { id, fence, steps, generation = 0 } = params;
+    return this.#session.transaction("steps.finish", { lost: "repeat" }, function* (): Statements<
+      readonly number[] | "stale"
+    > {
+      const held = yield* row(HELD, { id, fence });
+      if (!held) return "stale";
+      const now = Number(held.now);
+      return yield* finishSteps({ id, fence, generation, now, steps });
+    });
+  }
+
+  /** Stores waits when a handler first reaches them. One that is there already stays as it is. */
+  wait(
+    params: Grant & { readonly waits: readonly NewWait[]; readonly generation?: number },
+  ): Promise<OpenWaits | "stale"> {
+    const { id, fence, waits, generation = 0 } = params;
+    return this.#session.transaction("steps.wait", { lost: "repeat" }, function* (): Statements<
+      OpenWaits | "stale"
+    > {
+      const held = yield* row(HELD, { id, fence });
+      if (!held) return "stale";
+      yield* run(ADD_WAITS, { id, fence, generation, waits: JSON.stringify(waits.map(toRow)) });
+      return yield* openWaits(id, Number(held.now));
+    });
+  }
+
+  /** Records the ends of waits that are over, under the fence of the holder that will receive them. */
+  collect({
+    id,
+    fence,
+    generation = 0,
+  }: Grant & { readonly generation?: number }): Promise<Collected | "stale"> {
+    return this.#session.transaction("steps.collect", { lost: "repeat" }, function* (): Statements<
+      Collected | "stale"
+    > {
+      const held = yield* row(HELD, { id, fence });
+      if (!held) return "stale";
+      const now = Number(held.now);
+      const over = (yield* rows(OVER, { id })).filter(({ kind }) => kindOf(kind) !== "retry");
+      if (over.length === 0) return { ended: [], ...(yield* openWaits(id, now)) };
+      const last = Number((yield* row(LAST_NO, { id }))?.no);
+      const ended = over.map((each, at) => endOf(each, last + at + 1));
+      yield* run(ADD_STEPS, { id, fence, generation, steps: JSON.stringify(ended) });
+      yield* run(DROP_WAITS, { id, names: ended.map(({ name }) => name) });
+      const records = ended.map((each) => toStep({ ...each, fence }));
+      return { ended: records, ...(yield* openWaits(id, now)) };
+    });
+  }
+
+  /**
+   * Prepares a failed or cancelled run for an operator's retry. With `fromStep` that step and all recorded after it are
+   * forgotten, and `children` are the runs that they called. Without it every finished step stays, but a failed call
+   * waits again for its run, and `children` are these runs. Null: the run has no step of that name.
+   */
+  reopen(params: { readonly id: RunId; readonly fromStep: string | null }) {
+    const { id, fromStep } = params;
+    return this.#session.transaction("steps.reopen", { lost: "repeat" }, function* (): Statements<
+      readonly RunId[] | null
+    > {
+      if (fromStep === null) {
+        const failed = yield* rows(FAILED_CALLS, { id });
+        const names = failed.map(({ name }) => String(name));
+        if (names.length === 0) return [];
+        yield* run(REOPEN_CALLS, { id, names });
+        yield* run(FORGET_CALLS, { id, names });
+        return failed.filter(({ is_known }) => flag(is_known)).map(({ child }) => String(child));
+      }
+      const first = yield* row(FIRST_OF, { id, name: fromStep });
+      if (numberOrNull(first?.no) === null) return null;
+      const no = Number(first?.no);
+      const calls = yield* rows(CALLS_FROM, { id, no });
+      yield* run(FORGET_FROM, { id, no });
+      yield* run(FORGET_WAITS, { id });
+      return calls.map(({ child }) => String(child));
+    });
+  }
+
+  /** Removes the steps of runs that are gone: a bounded part of the table at once. Returns how many runs had some. */
+  async prune({ limit }: { readonly limit: number }): Promise<number> {
+    const params = { ...this.#visited, limit };
+    const visited = await this.#session.read({ verb: "steps.prune", sql: VISIT, params });
+    const last = visited.at(-1);
+    const isEnd = visited.length < limit || !last;
+    this.#visited = isEnd ? FROM_THE_START : { run: String(last.run), no: Number(last.no) };
+    const gone = visited.filter(({ is_kept }) => !flag(is_kept)).map(({ run: id }) => String(id));
+    const ids = [...new Set(gone)];
+    if (ids.length > 0)
+      await this.#session.write({
+        ...{ verb: "steps.prune", sql: DROP_STEPS, params: { ids }, lost: "repeat" },
+      });
+    return isEnd ? 0 : ids.length;
+  }
+
+  /**
+   * Ends the attempt, and lets its run sleep until the first of its waits ends: it gives back its lease, its slot and its
+   * place in a limit. The waits were committed before, and signals and children are looked up here: a signal that this
+   * does not see is stored after it, and the pass that looks for its waiters finds the wait. Where something is over
+   * already the run is due at once. A repetition under the same fence returns what the first call did.
+   */
+  suspend(params: SuspendParams): Promise<Suspended> {
+    const { id, fence, retries = [] } = params;
+    const settle = (settlement: Settlement) => this.settle(settlement, params);
+    return this.#session.transaction(
+      "steps.suspend",
+      { lost: "repeat" },
+      function* (): Statements<Suspended> {
+        const held = yield* row(HELD, { id, fence });
+        if (!held) return yield* suspendedBefore({ id, fence });
+        yield* run(DROP_RETRIES, { id, retries });
+        const first = yield* row(FIRST_DEADLINE, { id });
+        if (Number(first?.waits) === 0) return { result: "no_wait" };
+        const now = Number(first?.now);
+        const isOver = (yield* rows(OVER, { id })).length > 0;
+        const until = isOver ? now : (numberOrNull(first?.until) ?? NEVER_MS);
+        const { mode, schedule, batch, isLimited, ranMs } = params;
+        yield* settle({
+          ...{ id, fence, mode, schedule, batch, isLimited, ranMs, mayWait: true },
+          ...{ error: null, to: "pending", end: "suspended", delayMs: 1, isRefund: true },
+        });
+        yield* run(FALL_ASLEEP, { id, wakeAt: until });
+        return { result: "suspended", wakeInMs: until === NEVER_MS ? null : until - now };
+      },
+    );
+  }
+}
+
+/** Inside of a transaction that has the lease. */
+export function* finishSteps(params: {
+  readonly id: RunId;
+  readonly fence: number;
+  readonly generation: number;
+  readonly now: number;
+  readonly steps: readonly NewStep[];
+}): Statements<readonly number[]> {
+  const { id, fence, generation, now, steps } = params;
+  const names = steps.map(({ name }) => name);
+  const known = new Map(
+    (yield* rows(KNOWN_STEPS, { id, names })).map((each) => [String(each.name), Number(each.no)]),
+  );
+  const fresh = steps.filter(({ name }) => !known.has(name));
+  if (fresh.length > 0) {
+    const last = Number((yield* row(LAST_NO, { id }))?.no);
+    const written = fresh.map(({ name, value, tries, ranMs }, at) => {
+      known.set(name, last + at + 1);
+      return {
+        ...{ no: last + at + 1, name, kind: STEP_KINDS.indexOf("step"), tries },
+        ...{ started_at: now - Math.max(0, Math.round(ranMs)), ended_at: now },
+        ...{ signal: null, key: null, child: null, value, error: null },
+      };
+    });
+    yield* run(ADD_STEPS, { id, fence, generation, steps: JSON.stringify(written) });
+    yield* run(DROP_WAITS, { id, names });
+  }
+  return names.map((name) => known.get(name) as number);
+}
+
+/** Inside of a transaction. */
+export function* readOpenWaits(id: RunId): Statements<OpenWaits> {
+  return yield* openWaits(id, Number((yield* row(CLOCK))?.now));
+}
+
+function* openWaits(id: RunId, now: number): Statements<OpenWaits> {
+  return { now, waits: (yield* rows(WAITS, { id })).map(toWait) };
+}
+
+function* suspendedBefore(grant: Grant): Statements<Suspended> {
+  const ended = Number((yield* row(ENDED, grant))?.ended ?? -1);
+  if (ended !== SUSPENDED_CODE && ended !== CANCELLED_CODE) return { result: "stale" };
+  const asleep = yield* row(ASLEEP, { id: grant.id });
+  const wakeAt = asleep ? Number(asleep.wake_at) : 0;
+  if (wakeAt === NEVER_MS) return { result: "suspended", wakeInMs: null };
+  const wakeInMs = asleep ? Math.max(0, wakeAt - Number(asleep.now)) : 0;
+  return { result: "suspended", wakeInMs };
+}
+
+function toRow(wait: NewWait): Row {
+  const { name, kind, delayMs = null, until = null, signal = null, key = null } = wait;
+  const { signalSince = null, tries = 0, error = null } = wait;
+  const whole = delayMs === null ? null : Math.max(0, Math.round(delayMs));
+  return {
+    ...{ name, kind: WAIT_KINDS.indexOf(kind), until, delay_ms: whole, signal, key },
+    ...{ signal_since: signalSince, tries, error },
+  };
+}
+
+/** How a wait that is over is recorded. */
+function endOf(over: Row, no: number) {
+  const kind = kindOf(over.kind) as Exclude<WaitKind, "retry">;
+  const at = numberOrNull(over.signal_at);
+  const isFailed = kind === "run" && Number(over.status) !== 1;
+  const value =
+    kind === "signal" && at !== null
+      ? JSON.stringify({ value: JSON.parse(String(over.value)) as unknown, at })
+      : kind === "run" && !isFailed
+        ? (textOrNull(over.value) ?? "null")
+        : null;
+  const error = isFailed
+    ? JSON.stringify({ status: Number(over.status), error: textOrNull(over.error) })
+    : null;
+  return {
+    ...{ no, name: String(over.name), kind: STEP_KINDS.indexOf(kind), tries: Number(over.tries) },
+    ...{ started_at: Number(over.since), ended_at: Number(over.over_at) },
+    ...{
+      signal: textOrNull(over.signal),
+      key: textOrNull(over.key),
+      child: textOrNull(over.child),
+    },
+    ...{ value, error },
+  };
+}
+
+function kindOf(kind: unknown): WaitKind {
+  return WAIT_KINDS[Number(kind)] as WaitKind;
+}
+
+function toWait(found: Row): WaitRecord {
+  return {
+    name: String(found.name),
+    kind: kindOf(found.kind),
+    since: Number(found.since),
+    until: numberOrNull(found.until),
+    signal: textOrNull(found.signal),
+    key: textOrNull(found.key),
+    child: textOrNull(found.child),
+    tries: Number(found.tries),
+  };
+}
+
+function toStep(found: Row): StepRecord {
+  return {
+    name: String(found.name),
+    no: Number(found.no),
+    kind: STEP_KINDS[Number(found.kind)] as StepKind,
+    fence: Number(found.fence),
+    tries: Number(found.tries),
+    startedAt: Number(found.started_at),
+    endedAt: Number(found.ended_at),
+    signal: textOrNull(found.signal),
+    key: textOrNull(found.key),
+    child: textOrNull(found.child),
+    value: textOrNull(found.value),
+    error: textOrNull(found.error),
+  };
+}

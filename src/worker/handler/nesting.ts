@@ -1,0 +1,17 @@
+// Knows whether code runs inside of the function of a step, an item or a commit, where nothing can be suspended.
+
+import { AsyncLocalStorage } from "node:async_hooks";
+
+type Inside = "a step" | "an item" | "ctx.commit";
+
+const inside = new AsyncLocalStorage<Inside>();
+
+/** Calls the function, which is this part of a handler. */
+export function insideOf<T>(part: Inside, fn: () => T): T {
+  return inside.run(part, fn);
+}
+
+/** The part of a handler that this is called in; null: the handler itself. */
+export function currentPart(): Inside | null {
+  return inside.getStore() ?? null;
+}

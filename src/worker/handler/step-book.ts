@@ -1,0 +1,510 @@
+// The steps and waits of one execution: finds what earlier executions stored, gives stored answers back in the order in
+// which they were recorded, and suspends the run when everything that its handler has open is a wait. Decides nothing about
+// the run: the store does, under the fence. Essay: docs/decisions/0015-durable-waits.md.
+
+import type { RetryPolicy } from "../../runs/rules/retry.js";
+import { retryDelayMs } from "../../runs/rules/retry.js";
+import {
+  changeOf,
+  STEPS_MAX,
+  type StepAsk,
+  StepNames,
+  type WaitKind,
+} from "../../runs/rules/steps.js";
+import {
+  LeaseLostError,
+  RetryLater,
+  SignalTakenError,
+  StepChangedError,
+  StepNameOpenError,
+  StepsTooManyError,
+  SuspendedError,
+} from "../../shared/errors.js";
+import { describeFailure, OWN_FOLDER } from "../../shared/failure.js";
+import { encodeStep } from "../../shared/json.js";
+import type { Ports, Timer } from "../../shared/ports.js";
+import { retryWhileUnavailable } from "../../shared/retry-while-unavailable.js";
+import type {
+  Collected,
+  NewStep,
+  NewWait,
+  OpenWaits,
+  StepRecord,
+  Suspended,
+  WaitRecord,
+} from "../../store/steps.js";
+import type { Store } from "../../store/store.js";
+import { type AttemptView, isFirstGrant } from "../attempt-view.js";
+import { classifyFailure } from "../rules/classify.js";
+import { insideOf } from "./nesting.js";
+
+export type BookTools = {
+  readonly store: Store;
+  readonly ports: Ports;
+  /** Ends the execution once its waits are all that is left. */
+  suspend(attempt: AttemptView, retries: readonly string[]): void;
+  /** Called once in an execution that something has woken: when that was, by the database's clock. */
+  woken(attempt: AttemptView, at: number): void;
+};
+
+/** A call of the handler, from its name to its end. */
+type Call = { readonly name: string; end(): void };
+
+/** A wait that the handler awaits in this execution. */
+type Pending = {
+  readonly kind: WaitKind;
+  readonly until: number | null;
+  ended(record: StepRecord): void;
+  /** Of a retry: its delay is over. */
+  due(): void;
+};
+
+export type StepWork = {
+  readonly fn: () => unknown;
+  readonly retry: RetryPolicy | null;
+};
+
+/** What is left of a deadline is waited for by a timer, which may be early. */
+const TIMER_MAX_MS = 2 ** 31 - 1;
+
+export class StepBook {
+  readonly #attempt: AttemptView;
+  readonly #tools: BookTools;
+  readonly #names = new StepNames();
+  readonly #recorded = new Map<string, StepRecord>();
+  readonly #open = new Map<string, WaitRecord>();
+  readonly #pending = new Map<string, Pending>();
+  /** Answers that the handler has not received yet. */
+  readonly #answers: { readonly no: number; settle(): void }[] = [];
+  /** The number of the answer that comes next, if the handler asks for all of them. */
+  #nextNo = 1;
+  #isPumping = false;
+  #hasGivenWay = false;
+  #isCheckScheduled = false;
+  #loading: Promise<void> | null = null;
+  #timer: Timer | null = null;
+  /** The database's time when the waits were last read, and this instance's. */
+  #readAt = { now: 0, monotonicMs: 0 };
+  /** The store does one thing for a run at a time. */
+  #lastWrite: Promise<unknown> = Promise.resolve();
+  #finishing: NewStep[] = [];
+  #finished: Promise<ReadonlyMap<string, number>> | null = null;
+  #registering: NewWait[] = [];
+  #registered: Promise<void> | null = null;
+
+  constructor(attempt: AttemptView, tools: BookTools) {
+    this.#attempt = attempt;
+    this.#tools = tools;
+  }
+
+  // ── calls of the handler ─────────────────────────────────────────────────────────────────────────
+
+  /** Runs the function until it has succeeded once in the life of the run. */
+  async step(base: string, work: StepWork): Promise<unknown> {
+    const call = this.#begin(base);
+    try {
+      const ended = await this.#find(call.name, { kind: "step" });
+      if (ended) return await this.#deliver(call, ended.no, () => parsed(ended.value));
+      return await this.#do(call, work);
+    } catch (error) {
+      call.end();
+      throw error;
+    }
+  }
+
+  /** A wait that the store knows how to end. `read` turns its record into what the handler receives. */
+  async wait<T>(base: string, wait: NewWait, read: (record: StepRecord) => T): Promise<T> {
+    const call = this.#begin(base);
+    try {
+      const { kind, signal = null, key = null } = wait;
+      const ask: StepAsk = { kind: kind as StepAsk["kind"], signal, key };
+      const ended = await this.#find(call.name, ask);
+      if (ended) return await this.#deliver(call, ended.no, () => read(ended));
+      if (!this.#open.has(call.name)) {
+        if (kind === "signal") this.#refuseTaken(String(signal), String(key));
+        await this.#register({ ...wait, name: call.name });
+      }
+      return await this.#untilEnded(call, read);
+    } catch (error) {
+      call.end();
+      throw error;
+    }
+  }
+
+  /** The same for a call of another run; `prepare` checks it, and what it returns stores the child and its wait. */
+  async child<T>(
+    base: string,
+    job: string,
+    prepare: () => Promise<(name: string) => Promise<OpenWaits | "stale">>,
+    read: (record: StepRecord) => T,
+  ): Promise<T> {
+    const call = this.#begin(base);
+    try {
+      const ended = await this.#find(call.name, { kind: "run", key: job });
+      if (ended) return await this.#deliver(call, ended.no, () => read(ended));
+      if (!this.#open.has(call.name)) {
+        const make = await prepare();
+        this.#sawOpen(await this.#inTurn(() => this.#held(() => make(call.name))));
+      }
+      return await this.#untilEnded(call, read);
+    } catch (error) {
+      call.end();
+      throw error;
+    }
+  }
+
+  #begin(base: string): Call {
+    const name = this.#names.take(base);
+    if (name === null) throw new StepNameOpenError(base);
+    this.#attempt.openCalls += 1;
+    let hasEnded = false;
+    const end = () => {
+      if (hasEnded) return;
+      hasEnded = true;
+      this.#names.ended(base);
+      this.#attempt.openCalls -= 1;
+      this.changed();
+    };
+    return { name, end };
+  }
+
+  /** What is stored under this name has to be what the handler asks for now. */
+  async #find(name: string, asked: StepAsk): Promise<StepRecord | undefined> {
+    this.#loading ??= this.#load();
+    await this.#loading;
+    const ended = this.#recorded.get(name);
+    const open = this.#open.get(name);
+    const stored = ended ?? (open && { ...open, kind: open.kind === "retry" ? "step" : open.kind });
+    const change = stored && changeOf(stored as StepAsk, asked);
+    if (change) throw new StepChangedError(name, change.stored, change.asked);
+    if (!stored && this.#count >= STEPS_MAX)
+      throw new StepsTooManyError(this.#attempt.run.id, STEPS_MAX);
+    return ended;
+  }
+
+  get #count(): number {
+    return this.#recorded.size + this.#open.size;
+  }
+
+  #refuseTaken(signal: string, key: string): void {
+    for (const each of this.#recorded.values()) {
+      const isSame = each.kind === "signal" && each.signal === signal && each.key === key;
+      if (isSame && each.value !== null) throw new SignalTakenError(signal, key);
+    }
+  }
+
+  // ── steps ────────────────────────────────────────────────────────────────────────────────────────
+
+  async #do(call: Call, { fn, retry }: StepWork): Promise<unknown> {
+    const { clock, random } = this.#tools.ports;
+    for (;;) {
+      const open = this.#open.get(call.name);
+      if (open && this.#leftMs(open.until) > 0) await this.#untilDue(call);
+      const { stopReason } = this.#attempt;
+      if (stopReason) throw stopReason;
+      const tries = (this.#open.get(call.name)?.tries ?? 0) + 1;
+      const startedMs = clock.monotonicMs();
+      try {
+        const value = encodeStep(call.name, await insideOf("a step", fn));
+        const ranMs = clock.monotonicMs() - startedMs;
+        const no = await this.#finish({ name: call.name, value, tries, ranMs });
+        return await this.#deliver(call, no, () => parsed(value));
+      } catch (error) {
+        const delayMs = retry && this.#retryInMs(error, retry, tries, () => random.next());
+        if (delayMs === null) throw error;
+        const failure = JSON.stringify(describeFailure(error, OWN_FOLDER));
+        await this.#register({ name: call.name, kind: "retry", delayMs, tries, error: failure });
+      }
+    }
+  }
+
+  /** Null: the error fails the attempt. */
+  #retryInMs(
+    error: unknown,
+    retry: RetryPolicy,
+    tries: number,
+    random: () => number,
+  ): number | null {
+    if (this.#attempt.stopReason || error instanceof LeaseLostError || isLater(error)) return null;
+    const { class: failureClass, retryAfterMs } = classifyFailure(error);
+    if (failureClass === "permanent" || tries >= retry.attempts) return null;
+    const askedMs = Number.isFinite(retryAfterMs) ? Number(retryAfterMs) : 0;
+    return Math.max(1, retryDelayMs(retry, tries, random), askedMs);
+  }
+
+  /** Steps that end together are stored together. */
+  async #finish(step: NewStep): Promise<number> {
+    this.#finishing.push(step);
+    this.#finished ??= this.#inTurn(async () => {
+      const steps = this.#finishing;
+      this.#finishing = [];
+      this.#finished = null;
+      const numbers = await this.#held(() =>
+        this.#tools.store.steps.finish({ ...this.#grant, steps, generation: this.#generation }),
+      );
+      return new Map(steps.map(({ name }, at) => [name, numbers[at] as number]));
+    });
+    const no = (await this.#finished).get(step.name) as number;
+    this.#sawStep(step.name, no, step.value);
+    return no;
+  }
+
+  #sawStep(name: string, no: number, value: string): void {
+    this.#open.delete(name);
+    this.#recorded.set(name, {
+      ...{ name, no, kind: "step", value, error: null, signal: null, key: null, child: null },
+      ...{ fence: this.#grant.fence, tries: 1, startedAt: 0, endedAt: 0 },
+    });
+  }
+
+  // ── waits ────────────────────────────────────────────────────────────────────────────────────────
+
+  /** Waits that are begun together are stored together. */
+  async #register(wait: NewWait): Promise<void> {
+    this.#registering.push(wait);
+    this.#registered ??= this.#inTurn(async () => {
+      const waits = this.#registering;
+      this.#registering = [];
+      this.#registered = null;
+      this.#sawOpen(
+        await this.#held(() =>
+          this.#tools.store.steps.wait({ ...this.#grant, waits, generation: this.#generation }),
+        ),
+      );
+    });
+    await this.#registered;
+  }
+
+  #untilEnded<T>(call: Call, read: (record: StepRecord) => T): Promise<T> {
+    const open = this.#open.get(call.name);
+    return new Promise((resolve, reject) => {
+      this.#pend(call, {
+        kind: open?.kind ?? "sleep",
+        until: open?.until ?? null,
+        due: () => undefined,
+        ended: (record) => {
+          this.#deliver(call, record.no, () => read(record)).then(resolve, reject);
+        },
+      });
+    });
+  }
+
+  #untilDue(call: Call): Promise<void> {
+    const open = this.#open.get(call.name);
+    return new Promise((resolve) => {
+      const until = open?.until ?? null;
+      this.#pend(call, { kind: "retry", until, ended: () => undefined, due: resolve });
+    });
+  }
+
+  /** From here on the call does not keep the run from being suspended. */
+  #pend({ name }: Call, pending: Pending): void {
+    this.#pending.set(name, pending);
+    this.#attempt.openCalls -= 1;
+    this.changed();
+  }
+
+  #unpend(name: string): Pending | undefined {
+    const pending = this.#pending.get(name);
+    if (!pending) return undefined;
+    this.#pending.delete(name);
+    this.#attempt.openCalls += 1;
+    return pending;
+  }
+
+  /** Sleeps and retries whose time comes while a step is still open end in place. */
+  #armTimer(): void {
+    this.#timer?.cancel();
+    this.#timer = null;
+    const untils = [...this.#pending.values()].map(({ until }) => this.#leftMs(until));
+    const leftMs = Math.min(...untils, Number.POSITIVE_INFINITY);
+    if (!Number.isFinite(leftMs)) return;
+    const waitMs = Math.min(Math.max(1, leftMs), TIMER_MAX_MS);
+    this.#timer = this.#tools.ports.clock.timer(waitMs, () => void this.#endInPlace());
+  }
+
+  async #endInPlace(): Promise<void> {
+    this.#timer = null;
+    if (this.#isOver) return;
+    for (const [name, { kind, until }] of [...this.#pending])
+      if (kind === "retry" && this.#leftMs(until) <= 0) this.#unpend(name)?.due();
+    const hasDue = [...this.#pending.values()].some(({ until }) => this.#leftMs(until) <= 0);
+    try {
+      if (hasDue) this.#saw(await this.#inTurn(() => this.#collect()));
+    } catch {
+      // The run looks again when it is suspended or resumed.
+    }
+    this.changed();
+  }
+
+  /** Until this time comes, by the database's clock as far as it is known here. */
+  #leftMs(until: number | null): number {
+    if (until === null) return Number.POSITIVE_INFINITY;
+    const { now, monotonicMs } = this.#readAt;
+    return until - now - (this.#tools.ports.clock.monotonicMs() - monotonicMs);
+  }
+
+  // ── reading and writing ──────────────────────────────────────────────────────────────────────────
+
+  /** The first execution of a run has stored nothing yet. */
+  async #load(): Promise<void> {
+    if (isFirstGrant(this.#attempt)) return;
+    const collected = await this.#inTurn(() => this.#collect());
+    const wokenAt = firstEnd(collected);
+    if (wokenAt !== null) this.#tools.woken(this.#attempt, wokenAt);
+    for (let after = 0, isAll = false; !isAll; ) {
+      const page = await retryWhileUnavailable(this.#tools.ports.clock, () =>
+        this.#tools.store.steps.list({ id: this.#attempt.run.id, after }),
+      );
+      for (const record of page.steps) this.#recorded.set(record.name, record);
+      after = page.steps.at(-1)?.no ?? after;
+      isAll = page.isAll;
+    }
+    this.#saw(collected);
+  }
+
+  #collect(): Promise<Collected> {
+    return this.#held(() =>
+      this.#tools.store.steps.collect({ ...this.#grant, generation: this.#generation }),
+    );
+  }
+
+  #saw(collected: Collected): void {
+    this.#sawOpen(collected);
+    for (const record of collected.ended) {
+      this.#open.delete(record.name);
+      this.#recorded.set(record.name, record);
+      this.#unpend(record.name)?.ended(record);
+    }
+  }
+
+  #sawOpen({ now, waits }: OpenWaits): void {
+    this.#readAt = { now, monotonicMs: this.#tools.ports.clock.monotonicMs() };
+    for (const wait of waits) this.#open.set(wait.name, wait);
+  }
+
+  get #grant() {
+    return { id: this.#attempt.run.id, fence: this.#attempt.claim.fence };
+  }
+
+  get #generation(): number {
+    return this.#attempt.run.extraAttempts;
+  }
+
+  #inTurn<T>(work: () => Promise<T>): Promise<T> {
+    const mine = this.#lastWrite.then(work, work);
+    this.#lastWrite = mine.catch(() => undefined);
+    return mine;
+  }
+
+  async #held<T>(send: () => Promise<T | "stale">): Promise<T> {
+    const answer = await retryWhileUnavailable(this.#tools.ports.clock, send);
+    const { id, fence } = this.#grant;
+    if (answer === "stale") throw new LeaseLostError(id, fence);
+    return answer;
+  }
+
+  // ── giving answers back ──────────────────────────────────────────────────────────────────────────
+
+  /** The handler receives answers one by one, in the order of their numbers, and has a turn after each. */
+  #deliver<T>(call: Call, no: number, read: () => T): Promise<T> {
+    return new Promise((resolve, reject) => {
+      const settle = () => {
+        call.end();
+        try {
+          resolve(read());
+        } catch (error) {
+          reject(error);
+        }
+      };
+      this.#answers.push({ no, settle });
+      this.#pump();
+    });
+  }
+
+  #pump(): void {
+    if (this.#isPumping) return;
+    this.#isPumping = true;
+    this.#tools.ports.clock.soon(() => {
+      this.#isPumping = false;
+      if (this.#isOver) return;
+      this.#answers.sort((a, b) => a.no - b.no);
+      const [first] = this.#answers;
+      if (!first) return;
+      // The handler may ask for a smaller number in its next turn. It gets one turn: a stored name that it never asks for blocks nothing.
+      if (first.no > this.#nextNo && !this.#hasGivenWay) {
+        this.#hasGivenWay = true;
+        return this.#pump();
+      }
+      this.#hasGivenWay = false;
+      this.#answers.shift();
+      this.#nextNo = Math.max(this.#nextNo, first.no + 1);
+      first.settle();
+      if (this.#answers.length > 0) this.#pump();
+    });
+  }
+
+  // ── suspension ───────────────────────────────────────────────────────────────────────────────────
+
+  get #isOver(): boolean {
+    const { suspension, hasReturned, commitPhase, stopReason } = this.#attempt;
+    if (suspension !== "none" || hasReturned || commitPhase === "done") return true;
+    return stopReason instanceof LeaseLostError;
+  }
+
+  /** Something has ended, or a wait has begun: after the handler had its turn, the run may be suspended. */
+  changed(): void {
+    if (this.#isCheckScheduled) return;
+    this.#isCheckScheduled = true;
+    this.#tools.ports.clock.soon(() => {
+      this.#isCheckScheduled = false;
+      this.#check();
+    });
+  }
+
+  #check(): void {
+    if (this.#isOver || this.#pending.size === 0) {
+      this.#timer?.cancel();
+      return;
+    }
+    const { openCalls, commitPhase } = this.#attempt;
+    if (openCalls > 0 || this.#answers.length > 0 || commitPhase !== "none") {
+      this.#armTimer();
+      return;
+    }
+    this.#timer?.cancel();
+    const retries = [...this.#pending].flatMap(([name, { kind }]) =>
+      kind === "retry" ? [name] : [],
+    );
+    this.#attempt.suspension = "suspending";
+    this.#attempt.abort(new SuspendedError(this.#attempt.run.id));
+    this.#tools.suspend(this.#attempt, retries);
+  }
+
+  /** Sends the suspension after the writes of this run that are in flight. */
+  async suspended(send: () => Promise<Suspended>): Promise<Suspended> {
+    return this.#inTurn(() => retryWhileUnavailable(this.#tools.ports.clock, send));
+  }
+}
+
+/** When the first of what is over has ended; null: the run was woken for nothing. A signal may be older than its wait. */
+function firstEnd({ ended, waits, now }: Collected): number | null {
+  const retries = waits.filter(({ kind, until }) => kind === "retry" && Number(until) <= now);
+  const ends = [
+    ...ended.map(({ startedAt, endedAt }) => Math.max(startedAt, endedAt)),
+    ...retries.map(({ until }) => Number(until)),
+  ];
+  return ends.length === 0 ? null : Math.min(...ends);
+}
+
+function parsed(value: string | null): unknown {
+  return value === null ? undefined : JSON.parse(value);
+}
+
+function isLater(error: unknown): boolean {
+  try {
+    return error instanceof RetryLater;
+  } catch {
+    return false; // A Proxy may throw when its prototype is read.
+  }
+}

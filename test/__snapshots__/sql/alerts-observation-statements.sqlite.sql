@@ -1,0 +1,135 @@
+-- APART
+select s.name, s.job, o.finished_at - o.finished_at % 3600000 as hour_at, count(*) as ticks, min(t.at) as oldest_at,
+  count(*) filter (where o.status = 1) as completed, count(*) filter (where o.status = 2) as failed
+from schedule s
+join tick t on t.schedule = s.id and t.at > :now - :overMs - 86400000 and t.run is not null
+left join outcome o on o.id = t.run
+where s.name in (select value from json_each(:schedules)) and t.at >= coalesce((
+  select x.at from tick x where x.schedule = s.id and x.run is not null order by x.at desc limit 1 offset (:limit - 1)), 0)
+group by 1, 2, 3;
+
+-- ENDS
+with late as materialized (
+  select s.id, s.name from schedule s
+  where s.deleted_at is null and s.last_run is not null
+    and (:schedules is null or s.name in (select value from json_each(:schedules)))
+    and not exists (select 1 from outcome o where o.id = s.last_run and o.status = 1)
+  order by s.id limit 1000
+)
+select s.name, t.at, t.run, o.status, o.error from late s
+cross join tick t on t.schedule = s.id and t.run is not null and t.at >= coalesce((
+  select x.at from tick x where x.schedule = s.id and x.run is not null order by x.at desc limit 1 offset (:depth - 1)), 0)
+left join outcome o on o.id = t.run
+order by s.name, t.at desc;
+
+-- HELD_RUNS
+with now as materialized (select :now as at),
+late as materialized (
+  select k.fence, k.ids, k.lane, k.holder, now.at - k.renewed_at as silent_ms, now.at - k.claimed_at as ran_ms
+  from lease k, now
+  where k.renewed_at <= now.at - :silentMs or k.claimed_at <= now.at - :ranMs
+  order by k.fence limit 1000
+)
+select m.value as id, l.job, s.name as schedule, coalesce(i.id, 'an instance that is gone') as holder, k.silent_ms, k.ran_ms,
+  coalesce((select sum(c.items) from item_count c where c.run = m.value), 0) as items
+from late k cross join json_each(k.ids) as m
+join lane l on l.id = k.lane
+left join run r on r.id = m.value
+left join schedule s on s.id = r.schedule
+left join instance i on i.no = k.holder
+order by k.fence, m.value limit 1000;
+
+-- LOOKED
+select :now as now, (select max(i.polled_at) from instance i) as polled_at,
+  (select max(s.cursor_at) from schedule s where s.deleted_at is null and s.definition not like '%"monitor"%') as recorded_until;
+
+-- PAUSED_TICKS
+select a.subject, a.evidence from alert a
+where a.kind = 'consecutiveFailures' and a.subject_type = 'schedule' and a.subject in (select value from json_each(:schedules))
+  and not exists (
+    select 1 from alert n
+    where n.kind = 'consecutiveFailures' and n.subject_type = 'schedule' and n.subject = a.subject and n.id > a.id);
+
+-- RATES
+select s.name, count(*) filter (where o.status = 1) as completed, count(*) filter (where o.status = 2) as failed
+from json_each(:ratesOf) x
+cross join schedule s on s.name = x.value ->> 'schedule'
+cross join tick t on t.schedule = s.id and t.run is not null and t.at >= max(:now - (x.value ->> 'overMs') + 1, coalesce((
+  select n.at from tick n where n.schedule = s.id and n.run is not null order by n.at desc limit 1 offset 499), 0))
+join outcome o on o.id = t.run
+group by s.name;
+
+-- RUNNING
+select null as schedule, coalesce(sum(json_array_length(k.ids)), 0) as runs from lease k
+union all
+select s.name, count(*) from lease k cross join json_each(k.ids) as m
+join run r on r.id = m.value join schedule s on s.id = r.schedule
+where s.name in (select value from json_each(:schedules)) group by s.name;
+
+-- SCHEDULES
+with now as materialized (select :now as at)
+select s.name, s.job, s.next_at, s.is_ended, s.broken_at, s.broken_error,
+  coalesce(s.paused_at, (select z.at from pause z where z.until_at is null)) as paused_at,
+  case when s.definition like '%"alerts":{%' then s.definition end as definition
+from schedule s, now
+where s.deleted_at is null and (s.next_at <= now.at - 1000 or s.broken_at is not null
+  or s.definition like '%"alerts":{%'
+  or (s.next_at is null and not s.is_ended and s.paused_at is null))
+order by s.definition like '%"alerts":{%' desc, s.next_at nulls first, s.id limit 5000;
+
+-- SKEWED
+select i.id, i.skew_ms from instance i cross join (select :now as at) now
+where i.retired_at is null and i.seen_at > now.at - max(60000, 3 * i.poll_ms)
+  and abs(i.skew_ms) > :skewMs
+order by i.no limit 1000;
+
+-- SKIPS
+with skipping as materialized (
+  select s.id, s.name, exists (
+    select 1 from json_each(s.live) l cross join ready y on y.id = l.value) as is_waiting
+  from schedule s
+  where s.deleted_at is null and s.paused_at is null and s.live <> '[]' and (
+    select t.reason in (4, 5) from tick t where t.schedule = s.id order by t.at desc limit 1)
+  order by s.id limit 1000
+)
+select s.name, t.last_at, t.count, t.reason in (4, 5) as is_skip, s.is_waiting
+from skipping s
+cross join tick t on t.schedule = s.id and t.at >= coalesce((
+  select x.at from tick x where x.schedule = s.id order by x.at desc limit 1 offset (:skips - 1)), 0)
+order by s.name, t.at desc;
+
+-- TROUBLED_TICKS
+with troubled as materialized (
+  select t.schedule, max(t.at) as at from tick t where t.reason in (3, 12) group by t.schedule
+)
+select s.name, t.reason, t.at, t.last_at, t.count, t.recorded_at
+from troubled x
+join tick t on t.schedule = x.schedule and t.at = x.at
+join schedule s on s.id = x.schedule
+where s.deleted_at is null and s.paused_at is null
+  and not exists (select 1 from tick n where n.schedule = x.schedule and n.at > x.at)
+  and (t.reason <> 12 or (
+    select 1 from outcome o where o.id = s.last_run and o.status = 1 and o.finished_at >= t.recorded_at) is null)
+order by s.name limit 1000;
+
+-- UNATTENDED
+with served as materialized (
+  select distinct w.value as job, q.value as queue
+  from instance i, json_each(i.works) w left join json_each(coalesce(i.queues, '[null]')) q
+  where i.seen_at > :now - :unattendedMs
+),
+waiting as materialized (
+  select l.id, l.job, l.queue, (
+    select r.due_at from ready y join run r on r.id = y.id where y.lane = l.id
+    order by y.suspect, y.sort_at, y.id limit 1
+  ) as due_at
+  from lane l
+)
+select l.job, l.queue, l.due_at,
+  (select count(*) from (select 1 from ready y where y.lane = l.id limit 1000)) as runs
+from waiting l
+where l.due_at <= :now - :unattendedMs
+  and not exists (select 1 from served v where v.job = l.job and (v.queue is null or v.queue = l.queue))
+  and not exists (select 1 from queue q where q.name = l.queue and q.paused_at is not null)
+  and not exists (select 1 from pause z where z.until_at is null)
+order by l.job, l.queue limit 1000;

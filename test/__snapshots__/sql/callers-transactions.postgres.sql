@@ -1,0 +1,2 @@
+-- IDENTITY
+select v.identity::text as identity from schema_version v;

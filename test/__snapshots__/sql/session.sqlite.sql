@@ -1,0 +1,2 @@
+-- NOW
+select :now as now;

@@ -1,0 +1,104 @@
+-- ADD_STEPS
+insert into step (run, no, name, kind, generation, fence, tries, started_at, ended_at, signal, key, child, value, error)
+select :id::uuid, s.no, s.name, s.kind, :generation::smallint, :fence::bigint, s.tries, s.started_at, s.ended_at, s.signal,
+  s.key, s.child, s.value, s.error
+from json_to_recordset(:steps::json) as s (no int, name text, kind int, tries int, started_at bigint, ended_at bigint, signal text, key text,
+  child uuid, value text, error text);
+
+-- ADD_WAITS
+insert into wait as t (run, name, kind, generation, fence, since, until, signal, key, signal_since, tries, error)
+select :id::uuid, w.name, w.kind, :generation::int, :fence::bigint, clock(),
+  coalesce(w.until, clock() + w.delay_ms), w.signal, w.key, w.signal_since, w.tries, w.error
+from json_to_recordset(:waits::json) as w (name text, kind int, until bigint, delay_ms bigint, signal text, key text, signal_since bigint,
+  tries int, error text) where true
+on conflict (run, name) do update set fence = excluded.fence, until = excluded.until, tries = excluded.tries,
+  error = excluded.error where t.kind = 0 and excluded.kind = 0 and t.tries < excluded.tries;
+
+-- ASLEEP
+select wake_at, clock() as now from waiting where id = :id::uuid and asleep_at is not null;
+
+-- CALLS_FROM
+select child from step where run = :id::uuid and no >= :no::int and child is not null
+union
+select child from wait where run = :id::uuid and child is not null;
+
+-- CLOCK
+select clock() as now;
+
+-- DROP_RETRIES
+delete from wait where run = :id::uuid and kind = 0 and not (name = any(:retries::text[]));
+
+-- DROP_STEPS
+delete from step where run = any(:ids::uuid[]) and not exists (select 1 from run r where r.id = step.run);
+
+-- DROP_WAITS
+delete from wait where run = :id::uuid and name = any(:names::text[]);
+
+-- ENDED
+select a.ended from attempt a where a.run = :id::uuid and a.fence = :fence::bigint
+union all
+select o.status + 10 from outcome o where o.id = :id::uuid and o.fence = :fence::bigint;
+
+-- FAILED_CALLS
+select s.name, s.child, exists (select 1 from outcome x where x.id = s.child) as is_known
+from step s join outcome o on o.id = s.run
+where s.run = :id::uuid and s.kind = 3 and s.error is not null and o.status <> 1;
+
+-- FALL_ASLEEP
+update waiting set wake_at = :wakeAt::bigint, asleep_at = clock(), laters = greatest(laters, 1) where id = :id::uuid;
+
+-- FIRST_DEADLINE
+select min(w.until) as until, count(*) as waits, clock() as now from wait w where w.run = :id::uuid;
+
+-- FIRST_OF
+select (select s.no from step s where s.run = o.id and s.name = :name::text) as no
+from outcome o where o.id = :id::uuid and o.status <> 1;
+
+-- FORGET_CALLS
+delete from step where run = :id::uuid and name = any(:names::text[]);
+
+-- FORGET_FROM
+delete from step where run = :id::uuid and no >= :no::int;
+
+-- FORGET_WAITS
+delete from wait where run = :id::uuid;
+
+-- HELD
+select k.fence, clock() as now from lease k
+where k.fence = :fence::bigint and k.ids @> array[:id::uuid] for no key update;
+
+-- KNOWN_STEPS
+select name, no from step where run = :id::uuid and name = any(:names::text[]);
+
+-- LAST_NO
+select coalesce(max(no), 0) as no from step where run = :id::uuid;
+
+-- NOTIFY
+select pg_notify(:channel, '')::text as told;
+
+-- OVER
+select w.name, w.kind, w.since, w.until, w.signal, w.key, w.child, w.tries, w.status,
+  case when w.kind = 3 then w.value else s.value end as value, w.error, s.at as signal_at,
+  coalesce(w.ended_at, s.at, w.until) as over_at
+from wait w
+left join signal s on w.kind = 2 and s.name = w.signal and s.key = w.key
+  and s.at >= coalesce(w.signal_since, 0) and s.at <= coalesce(w.until, s.at)
+where w.run = :id::uuid and (w.ended_at is not null or s.at is not null or w.until <= clock())
+order by over_at, w.name;
+
+-- REOPEN_CALLS
+insert into wait (run, name, kind, generation, fence, since, key, child, batch)
+select s.run, s.name, 3, s.generation, s.fence, clock(), s.key, s.child, r.batch
+from step s join run r on r.id = s.child
+where s.run = :id::uuid and s.name = any(:names::text[]) on conflict do nothing;
+
+-- STEPS
+select name, no, kind, fence, tries, started_at, ended_at, signal, key, child, value, error
+from step where run = :id::uuid and no > :after::int order by no limit :limit;
+
+-- VISIT
+select s.run, s.no, exists (select 1 from run r where r.id = s.run) as is_kept from step s
+where (s.run, s.no) > (:run::uuid, :no::int) order by s.run, s.no limit :limit;
+
+-- WAITS
+select name, kind, since, until, signal, key, child, tries from wait where run = :id::uuid order by since, name;

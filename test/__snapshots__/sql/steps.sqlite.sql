@@ -1,0 +1,99 @@
+-- ADD_STEPS
+insert into step (run, no, name, kind, generation, fence, tries, started_at, ended_at, signal, key, child, value, error)
+select :id, s.no, s.name, s.kind, :generation, :fence, s.tries, s.started_at, s.ended_at, s.signal,
+  s.key, s.child, s.value, s.error
+from (select value ->> 'no' as no, value ->> 'name' as name, value ->> 'kind' as kind, value ->> 'tries' as tries, value ->> 'started_at' as started_at, value ->> 'ended_at' as ended_at, value ->> 'signal' as signal, value ->> 'key' as key, value ->> 'child' as child, value ->> 'value' as value, value ->> 'error' as error from json_each(:steps)) as s;
+
+-- ADD_WAITS
+insert into wait as t (run, name, kind, generation, fence, since, until, signal, key, signal_since, tries, error)
+select :id, w.name, w.kind, :generation, :fence, :now,
+  coalesce(w.until, :now + w.delay_ms), w.signal, w.key, w.signal_since, w.tries, w.error
+from (select value ->> 'name' as name, value ->> 'kind' as kind, value ->> 'until' as until, value ->> 'delay_ms' as delay_ms, value ->> 'signal' as signal, value ->> 'key' as key, value ->> 'signal_since' as signal_since, value ->> 'tries' as tries, value ->> 'error' as error from json_each(:waits)) as w where true
+on conflict (run, name) do update set fence = excluded.fence, until = excluded.until, tries = excluded.tries,
+  error = excluded.error where t.kind = 0 and excluded.kind = 0 and t.tries < excluded.tries;
+
+-- ASLEEP
+select wake_at, :now as now from waiting where id = :id and asleep_at is not null;
+
+-- CALLS_FROM
+select child from step where run = :id and no >= :no and child is not null
+union
+select child from wait where run = :id and child is not null;
+
+-- CLOCK
+select :now as now;
+
+-- DROP_RETRIES
+delete from wait where run = :id and kind = 0 and not (name in (select value from json_each(:retries)));
+
+-- DROP_STEPS
+delete from step where run in (select value from json_each(:ids)) and not exists (select 1 from run r where r.id = step.run);
+
+-- DROP_WAITS
+delete from wait where run = :id and name in (select value from json_each(:names));
+
+-- ENDED
+select a.ended from attempt a where a.run = :id and a.fence = :fence
+union all
+select o.status + 10 from outcome o where o.id = :id and o.fence = :fence;
+
+-- FAILED_CALLS
+select s.name, s.child, exists (select 1 from outcome x where x.id = s.child) as is_known
+from step s join outcome o on o.id = s.run
+where s.run = :id and s.kind = 3 and s.error is not null and o.status <> 1;
+
+-- FALL_ASLEEP
+update waiting set wake_at = :wakeAt, asleep_at = :now, laters = max(laters, 1) where id = :id;
+
+-- FIRST_DEADLINE
+select min(w.until) as until, count(*) as waits, :now as now from wait w where w.run = :id;
+
+-- FIRST_OF
+select (select s.no from step s where s.run = o.id and s.name = :name) as no
+from outcome o where o.id = :id and o.status <> 1;
+
+-- FORGET_CALLS
+delete from step where run = :id and name in (select value from json_each(:names));
+
+-- FORGET_FROM
+delete from step where run = :id and no >= :no;
+
+-- FORGET_WAITS
+delete from wait where run = :id;
+
+-- HELD
+select k.fence, :now as now from lease k
+where k.fence = :fence and exists (select 1 from json_each(k.ids) m where m.value = :id);
+
+-- KNOWN_STEPS
+select name, no from step where run = :id and name in (select value from json_each(:names));
+
+-- LAST_NO
+select coalesce(max(no), 0) as no from step where run = :id;
+
+-- OVER
+select w.name, w.kind, w.since, w.until, w.signal, w.key, w.child, w.tries, w.status,
+  case when w.kind = 3 then w.value else s.value end as value, w.error, s.at as signal_at,
+  coalesce(w.ended_at, s.at, w.until) as over_at
+from wait w
+left join signal s on w.kind = 2 and s.name = w.signal and s.key = w.key
+  and s.at >= coalesce(w.signal_since, 0) and s.at <= coalesce(w.until, s.at)
+where w.run = :id and (w.ended_at is not null or s.at is not null or w.until <= :now)
+order by over_at, w.name;
+
+-- REOPEN_CALLS
+insert into wait (run, name, kind, generation, fence, since, key, child, batch)
+select s.run, s.name, 3, s.generation, s.fence, :now, s.key, s.child, r.batch
+from step s join run r on r.id = s.child
+where s.run = :id and s.name in (select value from json_each(:names)) on conflict do nothing;
+
+-- STEPS
+select name, no, kind, fence, tries, started_at, ended_at, signal, key, child, value, error
+from step where run = :id and no > :after order by no limit (:limit + 0);
+
+-- VISIT
+select s.run, s.no, exists (select 1 from run r where r.id = s.run) as is_kept from step s
+where (s.run, s.no) > (:run, :no) order by s.run, s.no limit (:limit + 0);
+
+-- WAITS
+select name, kind, since, until, signal, key, child, tries from wait where run = :id order by since, name;
