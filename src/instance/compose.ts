@@ -24,7 +24,7 @@ import { ClaimBudget } from "../worker/claim-planner.js";
 import { FanOut } from "../worker/handler/fan-out.js";
 import { type LeaseHeartbeat, mainThreadHeartbeat } from "../worker/passes.js";
 import { Workers } from "../worker/pool.js";
-import { BeginWindow } from "../worker/slots.js";
+import { BeginWindow, SharedSlots } from "../worker/slots.js";
 import { Worker, type WorkerParams } from "../worker/worker.js";
 import { type Acting, actorApi } from "./actor-api.js";
 import type { HoldfastOptions } from "./config.js";
@@ -145,7 +145,8 @@ export function compose(
   const parts = { context, lazyStore, running, jobs, declarations, locking, waiter };
   const maintenance = new Maintenance({ ...parts, cache, onChanged });
   const begins = new BeginWindow();
-  const workerParts: WorkerParts = { ...parts, maintenance, tickerOf, begins };
+  const slots = new SharedSlots(config.concurrency);
+  const workerParts: WorkerParts = { ...parts, maintenance, tickerOf, begins, slots };
   const lifecycle = new Lifecycle({
     ...parts,
     reconciler,
@@ -154,6 +155,7 @@ export function compose(
     run: (id) => own.runs.get(id),
     maintenance,
     tickerOf,
+    slots,
     newWorkerSet: (options) => newWorkerSet(workerParts, options),
     newBoundedWorker: (options) => newBoundedWorker(workerParts, options),
   });
@@ -233,6 +235,7 @@ type WorkerParts = {
   readonly maintenance: Maintenance;
   readonly tickerOf: (store: Store, holder: number | null) => TickerParams;
   readonly begins: BeginWindow;
+  readonly slots: SharedSlots;
 };
 
 type BoundedParams = { readonly budget?: ClaimBudget; readonly onDrained?: () => void };
@@ -268,7 +271,7 @@ async function newWorkerSet(
     signals,
     ...(budget ? { claimBudget: budget } : {}),
   };
-  const local = new Worker({ ...shared, concurrency, jobs: jobs.of(null) });
+  const local = new Worker({ ...shared, shared: parts.slots, concurrency, jobs: jobs.of(null) });
   const targets = [...config.dispatch.targets.values()].map(
     (target) =>
       new Worker({

@@ -90,6 +90,8 @@ export type HoldfastOptions = AroundOptions & {
    * returns a row for everything that makes it false.
    */
   readonly checks?: Readonly<Record<string, string>> | undefined;
+  /** How many runs this instance executes at the same time, in its worker and in calls of `tick()`. @default 10 */
+  readonly concurrency?: number | undefined;
   /** Which alerts are sent, and where; false: none. @default the usual ones, to the log */
   readonly alerts?: AlertOptions | false | undefined;
   /** Turns the job `shell` on, for these programs only. @default off */
@@ -112,7 +114,7 @@ export type StartOptions = {
 };
 
 export type WorkerOptions = {
-  /** How many runs at the same time. @default 10 */
+  /** How many runs at the same time. @default `concurrency` of the instance, 10 */
   readonly concurrency?: number | undefined;
   /** Only these queues. @default all */
   readonly queues?: readonly string[] | undefined;
@@ -135,6 +137,7 @@ export type Config = {
   readonly release: string | null;
   readonly pollMs: number;
   readonly startTimeoutMs: number;
+  readonly concurrency: number;
   readonly keepMs: number;
   readonly keepTicksMs: number;
   readonly keepLogsMs: number;
@@ -164,6 +167,7 @@ export const CONSTRUCTOR_OPTIONS = [
   "release",
   "poll",
   "startTimeout",
+  "concurrency",
   "retention",
   "logRetention",
   "lockRetention",
@@ -234,6 +238,7 @@ export function readConfig(options: HoldfastOptions, env: Environment): Config {
           : durationMs(options.startTimeout, "startTimeout"),
       0,
     ),
+    concurrency: read(() => requireConcurrency(options.concurrency ?? 10, "concurrency"), 10),
     keepMs,
     keepLogsMs: read(
       () => durationMs(options.logRetention ?? keepMs, "logRetention", { min: 1 }),
@@ -327,16 +332,11 @@ export function readStart(options: StartOptions, config: Config): StartConfig {
       "start().worker",
     ),
   );
-  const { concurrency = 10, queues, jobs, heartbeat = "main" } = settings;
+  const { concurrency = config.concurrency, queues, jobs, heartbeat = "main" } = settings;
   if (!HEARTBEATS.includes(heartbeat))
     problems.push({ field: "start().worker.heartbeat", message: 'must be "main" or "thread"' });
-  if (!Number.isInteger(concurrency) || concurrency < 1 || concurrency > CONCURRENCY_MAX) {
-    problems.push({
-      field: "start().worker.concurrency",
-      message: `must be a whole number from 1 to ${CONCURRENCY_MAX}, for example 10`,
-    });
-  }
   const read = <T>(take: () => T, fallback: T): T => gather(problems, take, fallback);
+  read(() => requireConcurrency(concurrency, "start().worker.concurrency"), 0);
   const names = (values: readonly string[] | undefined, field: string) =>
     read(() => {
       if (values === undefined) return null;
@@ -356,6 +356,11 @@ export function readStart(options: StartOptions, config: Config): StartConfig {
   return worker === false
     ? { isScheduler, isWorker: false, concurrency, heartbeat, queues: null, jobs: [] }
     : { isScheduler, isWorker: true, concurrency, heartbeat, ...chosen };
+}
+
+function requireConcurrency(value: number, field: string): number {
+  if (Number.isInteger(value) && value >= 1 && value <= CONCURRENCY_MAX) return value;
+  throw problem(field, `must be a whole number from 1 to ${CONCURRENCY_MAX}, for example 10`);
 }
 
 /** In production the default file would be lost with its container, and every instance would have its own. */

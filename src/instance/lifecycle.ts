@@ -20,6 +20,7 @@ import { requireName } from "../shared/names.js";
 import type { ClaimScope } from "../store/instances.js";
 import type { LazyStore } from "../store/lazy-store.js";
 import type { Store } from "../store/store.js";
+import type { SharedSlots } from "../worker/slots.js";
 import type { StopReport, WorkerParams } from "../worker/worker.js";
 import { readStart, type StartConfig, type StartOptions } from "./config.js";
 import type { InstanceContext } from "./context.js";
@@ -63,6 +64,8 @@ export type LifecycleParams = {
   readonly run: (id: RunId) => Promise<RunDetails | null>;
   readonly maintenance: Maintenance;
   readonly tickerOf: (store: Store, holder: number) => TickerParams;
+  /** The slots of this instance. */
+  readonly slots: SharedSlots;
   readonly newWorkerSet: (options: WorkerSetOptions) => Promise<WorkerSet>;
   readonly newBoundedWorker: (options: BoundedOptions) => Promise<BoundedWorker>;
 };
@@ -104,6 +107,7 @@ export class Lifecycle {
     const holder = await this.#announce(store);
     if (isScheduler) await reconciler.once();
     const ticker = this.#params.tickerOf(store, holder);
+    this.#params.slots.setMax(concurrency);
     const set = await this.#params.newWorkerSet({
       store,
       holder,
@@ -219,6 +223,7 @@ export class Lifecycle {
     const end = new AbortController();
     const { context, trigger, run, waiter, running, lazyStore } = this.#params;
     lazyStore.requireRunning("runIfDue");
+    const left = options.signal ? AbortSignal.any([options.signal, end.signal]) : end.signal;
     const ran = runIfDueOnce({
       name,
       deadlineMs,
@@ -228,8 +233,8 @@ export class Lifecycle {
       trigger: () => trigger(name),
       run,
       isExecutedHere: () => running.isWorker,
-      whenEnded: (id, timeoutMs) => waiter.terminal({ id, timeoutMs, signal: end.signal }),
-      end: end.signal,
+      whenEnded: (id, timeoutMs) => waiter.terminal({ id, timeoutMs, signal: left }),
+      end: left,
     });
     return this.#underWay(ran, end);
   }

@@ -26,6 +26,8 @@ export type RunIfDueOptions = {
    * the first time, and fails the second time. @default "50s"
    */
   readonly deadline?: Duration | undefined;
+  /** Ends the wait: a handler that is being executed goes on to its end, and nothing more begins. */
+  readonly signal?: AbortSignal | undefined;
 };
 
 export type RanIfDue =
@@ -53,7 +55,7 @@ const READ_MAX_MS = 5_000;
 const LOOK_AGAIN_MS = 500;
 
 export function readRunIfDue(options: RunIfDueOptions): number {
-  const problems = refuseUnknownMembers(options, ["deadline"], "runIfDue()");
+  const problems = refuseUnknownMembers(options, ["deadline", "signal"], "runIfDue()");
   const bounds = { min: 1_000, max: 3_600_000 };
   const { deadline = DEADLINE_DEFAULT } = options;
   const deadlineMs = gather(problems, () => durationMs(deadline, "runIfDue().deadline", bounds), 0);
@@ -74,7 +76,7 @@ export type RunIfDueParams = {
   readonly isExecutedHere: () => boolean;
   /** Rejects with a `WaitTimeoutError` if the run has not ended by then. */
   readonly whenEnded: (id: string, timeoutMs: number) => Promise<void>;
-  /** Aborts when the instance stops. */
+  /** Aborts when the instance stops, or the caller no longer waits. */
   readonly end: AbortSignal;
 };
 

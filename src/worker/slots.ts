@@ -13,6 +13,8 @@ const STALE_MS = 2_000;
 export type SlotsParams = {
   readonly clock: Clock;
   readonly concurrency: number;
+  /** The slots of the instance, which this worker shares with others. @default it shares none */
+  readonly shared?: SharedSlots;
   /** Called when a run may start now that could not before: a suspect is over, or a deferred run's time has come. */
   readonly onAdmissible: () => void;
 };
@@ -21,6 +23,7 @@ export class Slots {
   readonly quarantine: Quarantine;
   readonly #clock: Clock;
   readonly #concurrency: number;
+  readonly #shared: SharedSlots | null;
   readonly #onAdmissible: () => void;
   readonly #running = new Map<RunId, ActiveAttempt>();
   readonly #buffer = new Fifo<ActiveAttempt>();
@@ -38,7 +41,9 @@ export class Slots {
   constructor(params: SlotsParams) {
     this.#clock = params.clock;
     this.#concurrency = params.concurrency;
+    this.#shared = params.shared ?? null;
     this.#onAdmissible = params.onAdmissible;
+    this.#shared?.add(this);
     this.quarantine = new Quarantine(params.clock, params.onAdmissible);
   }
 
@@ -61,7 +66,18 @@ export class Slots {
 
   /** Whether another run may start; none starts beside a suspect. */
   get hasRoom(): boolean {
-    return !this.quarantine.isOn && this.startedCount < this.#concurrency;
+    if (this.quarantine.isOn || this.startedCount >= this.#concurrency) return false;
+    return this.#shared === null || this.#shared.hasRoom;
+  }
+
+  /** How many slots the other workers of the instance leave to this one. */
+  get room(): number {
+    return this.#shared?.roomOf(this) ?? Number.POSITIVE_INFINITY;
+  }
+
+  /** Another worker of the instance has freed a slot that a claimed run of this one waits for. */
+  freedElsewhere(): void {
+    if (this.bufferedCount > 0) this.#onAdmissible();
   }
 
   *[Symbol.iterator](): Generator<ActiveAttempt> {
@@ -137,6 +153,7 @@ export class Slots {
 
   recorded(count: number): void {
     this.#recordingCount -= count;
+    this.#shared?.freed(this);
   }
 
   run(attempt: ActiveAttempt): void {
@@ -147,7 +164,9 @@ export class Slots {
   leave(attempt: ActiveAttempt): boolean {
     if (!this.isRunning(attempt)) return false;
     this.#leftMs.set(attempt.claim.job, this.#clock.monotonicMs());
-    return this.#running.delete(attempt.run.id);
+    this.#running.delete(attempt.run.id);
+    this.#shared?.freed(this);
+    return true;
   }
 
   /** The jobs that run now, or ran at `sinceMs` or later. */
@@ -177,6 +196,53 @@ export class Slots {
     this.#restore?.timer.cancel();
     this.quarantine.close();
     this.#running.clear();
+    this.#shared?.remove(this);
+  }
+}
+
+/**
+ * The slots of an instance. Its workers share them: that of the start, and one for each bounded pass under way. Workers of
+ * dispatch targets have slots of their own.
+ */
+export class SharedSlots {
+  #max: number;
+  readonly #members = new Set<Slots>();
+
+  constructor(max: number) {
+    this.#max = max;
+  }
+
+  setMax(max: number): void {
+    this.#max = max;
+  }
+
+  /** A worker that is alone is limited by its own concurrency. */
+  get hasRoom(): boolean {
+    return this.#members.size < 2 || this.#used() < this.#max;
+  }
+
+  /** How many slots the other members leave to this one. */
+  roomOf(member: Slots): number {
+    return this.#max - (this.#used() - member.startedCount);
+  }
+
+  add(member: Slots): void {
+    this.#members.add(member);
+  }
+
+  remove(member: Slots): void {
+    this.#members.delete(member);
+    this.freed(member);
+  }
+
+  freed(by: Slots): void {
+    for (const member of this.#members) if (member !== by) member.freedElsewhere();
+  }
+
+  #used(): number {
+    let count = 0;
+    for (const { startedCount } of this.#members) count += startedCount;
+    return count;
   }
 }
 

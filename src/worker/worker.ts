@@ -15,7 +15,7 @@ import { type ClaimBudget, ClaimPlanner } from "./claim-planner.js";
 import { Backoff, Exchange, SettlementBuffer } from "./exchange.js";
 import { Executor, type ExecutorParams } from "./executor.js";
 import { Leases, type Renewed } from "./leases.js";
-import { Slots } from "./slots.js";
+import { type SharedSlots, Slots } from "./slots.js";
 
 /** How long a stopping instance waits for a slow database to store its settlements. */
 const SETTLE_TIMEOUT_MS = 10_000;
@@ -42,6 +42,8 @@ type OwnParts =
 
 export type WorkerParams = Omit<ExecutorParams, OwnParts> & {
   readonly concurrency: number;
+  /** The slots that it shares with other workers of the instance. @default none */
+  readonly shared?: SharedSlots;
   readonly queues: readonly string[] | null;
   /** Each run gets its own lease: a remote worker may take it over. */
   readonly isApart?: boolean;
@@ -67,14 +69,17 @@ export class Worker {
   #idle: (() => void)[] = [];
 
   constructor(params: WorkerParams) {
-    const { concurrency, emit, claimBudget, isApart = false } = params;
+    const { concurrency, shared, emit, claimBudget, isApart = false } = params;
     const { clock } = params.ports;
     const over = this.#over.signal;
     const schedule = () => this.#schedule();
     claimBudget?.onReturned(schedule);
     const backoff = new Backoff({ clock, emit, over });
-    const slots = new Slots({ clock, concurrency, onAdmissible: schedule });
-    const claimPlanner = new ClaimPlanner({ ...params, slots });
+    const onAdmissible = schedule;
+    const slots = new Slots({ clock, concurrency, onAdmissible, ...(shared ? { shared } : {}) });
+    // A bounded pass claims only what may start now; the worker of a start also fills its buffer.
+    const room = params.room ?? (claimBudget ? () => slots.room : null);
+    const claimPlanner = new ClaimPlanner({ ...params, slots, ...(room ? { room } : {}) });
     const [leases, settlementBuffer] = [this.#leases, this.#settlementBuffer];
     const parts = { leases, settlementBuffer, backoff, slots, claimPlanner, over, schedule };
     const executor = new Executor({ ...params, ...parts });

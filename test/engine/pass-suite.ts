@@ -66,6 +66,34 @@ export function passSuite(test: WorldTest): void {
     expect(await runLines(world)).toEqual(["scheduled 12:01 completed"]);
   });
 
+  test.for([10, 4])(
+    "calls at the same time and the worker share the slots of the instance: %i",
+    async (concurrency, { world }) => {
+      let running = 0;
+      let most = 0;
+      const work = async () => {
+        running += 1;
+        most = Math.max(most, running);
+        await new Promise<void>((resolve) => world.clock.timer(10 * SECOND, resolve));
+        running -= 1;
+      };
+      const { holdfast } = world.member(concurrency === 10 ? {} : { concurrency });
+      const job = holdfast.job<number>("work", { run: work });
+      await job.enqueueMany(Array.from({ length: 60 }, (_, index) => index));
+      const pass = () => holdfast.tick({ limit: 60, budget: "30m" });
+      const passes = [pass(), pass(), pass()];
+      await world.clock.advance(SECOND);
+      expect([running, most]).toEqual([concurrency, concurrency]);
+      await holdfast.start();
+      await world.clock.advance(SECOND);
+      expect([running, most]).toEqual([concurrency, concurrency]);
+      await world.clock.until(Promise.all([...passes, pass()]));
+      await world.clock.advance(3 * MINUTE);
+      expect([running, most]).toEqual([0, concurrency]);
+      expect((await holdfast.runs.list({ status: "completed", limit: 100 })).runs).toHaveLength(60);
+    },
+  );
+
   test("what still runs when the budget ends is told to stop and handed back, its attempt not burnt", async ({
     world,
   }) => {

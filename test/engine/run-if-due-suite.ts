@@ -177,6 +177,26 @@ export function runIfDueSuite(test: WorldTest): void {
     expect(pauseMs).toBeLessThanOrEqual(40 * MINUTE);
   });
 
+  test("a caller that leaves ends the wait, and the handler goes on to its end", async ({
+    world,
+  }) => {
+    const { one } = await due(world, {
+      attempts: 5,
+      run: async () => {
+        await sleep(world, 10 * SECOND);
+        throw new Error("the source answered 503");
+      },
+    });
+    const caller = new AbortController();
+    const call = one.holdfast.runIfDue("s", { deadline: "1h", signal: caller.signal });
+    await world.clock.advance(3 * SECOND);
+    caller.abort();
+    const beganAt = world.clock.wallMs();
+    expect(await world.clock.until(call)).toMatchObject({ ran: true, run: { status: "pending" } });
+    expect(world.clock.wallMs() - beganAt).toBeLessThan(8 * SECOND);
+    expect(await runLines(world)).toEqual([expect.stringContaining("pending")]);
+  });
+
   test("a handler that outlives the budget of a bounded pass more than once fails", async ({
     world,
   }) => {

@@ -77,7 +77,8 @@ export const scheduleRoutes: readonly Implementation[] = [
       return reply({ ok: true, ...skipped }, storeErrorStatus);
     }
   }),
-  on(ROUTES.runIfDue, async ({ holdfast, params, body, granted, storeErrorStatus }) => {
+  on(ROUTES.runIfDue, async (call) => {
+    const { holdfast, params, body, request, granted, storeErrorStatus } = call;
     try {
       await requireReachOfSchedule({ holdfast, granted }, nameOf(params));
     } catch (error) {
@@ -88,7 +89,8 @@ export const scheduleRoutes: readonly Implementation[] = [
         storeErrorStatus,
       );
     }
-    const answer = await holdfast.runIfDue(nameOf(params), given(body));
+    const { signal } = request;
+    const answer = await holdfast.runIfDue(nameOf(params), { ...given(body), signal });
     if (!answer.ran) {
       const isUnread = answer.reason === STORE_READ_ERROR;
       return reply({ ok: true, ...answer }, isUnread ? storeErrorStatus : 200);
