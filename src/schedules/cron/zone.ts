@@ -1,5 +1,5 @@
-// Keeps time zones as tables of stretches with one offset from UTC each. The tables are filled from `Intl`, a few years at
-// a time on demand; a lookup formats nothing. The host's own zone is never used. Only this file uses `Intl`.
+// Keeps time zones as tables of stretches with one offset from UTC each. The tables are filled from `Intl` on demand, some
+// days at first, then ever more at a time; a lookup formats nothing. The host's own zone is never used. Only this file uses `Intl`.
 
 import { ConfigurationError } from "../../shared/errors.js";
 import { quoteShort, suggest } from "../../shared/suggest.js";
@@ -26,7 +26,9 @@ type Growing = { -readonly [K in keyof Stretch]: Stretch[K] } & {
 };
 
 const DAY_MS = 86_400_000;
-const CHUNK_MS = 4 * 365 * DAY_MS;
+/** The first tick in a zone reads these days around it. Each further reading is twice as long as the last, up to the longest. */
+const FIRST_CHUNK_MS = 8 * DAY_MS;
+const CHUNK_MAX_MS = 4 * 365 * DAY_MS;
 // Two changes between two probes could cancel each other and go unseen. The shortest stretch of any zone since 1970 had
 // seven days (Boa Vista, 2000), so a probe every two days finds all changes.
 const PROBE_EVERY_MS = 2 * DAY_MS;
@@ -49,6 +51,7 @@ export class Zone {
   #last: Growing;
   #fromMs: number;
   #untilMs: number;
+  #chunkMs = FIRST_CHUNK_MS;
 
   /** Without a way to read offsets the zone is UTC, whose table is complete from the start. */
   constructor(name: string, readOffset: ReadOffset | null) {
@@ -87,7 +90,7 @@ export class Zone {
     if (atMs - SHIFT_MAX_MS >= this.#fromMs && atMs + SHIFT_MAX_MS <= this.#untilMs) return;
     const isFar = atMs < this.#fromMs - FAR_MS || atMs > this.#untilMs + FAR_MS;
     if (isFar || this.#untilMs === this.#fromMs)
-      this.#begin(Math.floor(atMs / CHUNK_MS) * CHUNK_MS);
+      this.#begin(Math.floor((atMs - FIRST_CHUNK_MS / 2) / DAY_MS) * DAY_MS);
     while (this.#untilMs < atMs + SHIFT_MAX_MS) this.#extendForward();
     while (this.#fromMs > atMs - SHIFT_MAX_MS) this.#extendBackward();
   }
@@ -114,6 +117,7 @@ export class Zone {
   }
 
   #begin(fromMs: number): void {
+    this.#chunkMs = FIRST_CHUNK_MS;
     this.#fromMs = fromMs;
     this.#untilMs = fromMs;
     const offsetMs = this.#offset(fromMs);
@@ -121,8 +125,14 @@ export class Zone {
     this.#stretches = [this.#last];
   }
 
+  #nextChunkMs(): number {
+    const chunkMs = this.#chunkMs;
+    this.#chunkMs = Math.min(2 * chunkMs, CHUNK_MAX_MS);
+    return chunkMs;
+  }
+
   #extendForward(): void {
-    const untilMs = this.#untilMs + CHUNK_MS;
+    const untilMs = this.#untilMs + this.#nextChunkMs();
     let edge = this.#stretches.at(-1);
     for (const { atMs, offsetMs } of this.#changes(this.#untilMs, untilMs)) {
       if (!edge) return;
@@ -137,7 +147,7 @@ export class Zone {
   }
 
   #extendBackward(): void {
-    const fromMs = this.#fromMs - CHUNK_MS;
+    const fromMs = this.#fromMs - this.#nextChunkMs();
     let startMs = fromMs;
     let offsetMs = this.#offset(fromMs);
     const before: Growing[] = [];
@@ -209,31 +219,32 @@ export function requireZone(value: unknown, field: string): Zone {
   const key = value.toLowerCase();
   const known = ZONES.get(key);
   if (known) return known;
-  const canonical = NAME.test(value) ? canonicalName(value) : undefined;
-  if (canonical === undefined) {
+  const format = NAME.test(value) ? offsetFormat(value) : undefined;
+  if (format === undefined) {
     const meant = suggest(value, Intl.supportedValuesOf("timeZone"));
     const hint = meant === undefined ? "" : ` Did you mean "${meant}"?`;
     return refuse(field, `must be ${EXAMPLE}, but ${quoteShort(value)} is unknown.${hint}`);
   }
+  const canonical = format.resolvedOptions().timeZone;
   const isSameName = canonical.toLowerCase() === key;
   // An alias keeps the name that the user gave: "Asia/Kolkata" must not come back as "Asia/Calcutta".
   const name = isSameName ? canonical : value;
-  const zone = name === "UTC" ? UTC : new Zone(name, offsetReader(canonical));
+  const zone = name === "UTC" ? UTC : new Zone(name, offsetReader(format));
   ZONES.set(key, zone);
   return zone;
 }
 
-function canonicalName(name: string): string | undefined {
+/** Undefined: there is no such zone. */
+function offsetFormat(timeZone: string): Intl.DateTimeFormat | undefined {
   try {
-    return new Intl.DateTimeFormat("en-US", { timeZone: name }).resolvedOptions().timeZone;
+    return new Intl.DateTimeFormat("en-US", { timeZone, timeZoneName: "longOffset" });
   } catch {
     return undefined;
   }
 }
 
-function offsetReader(timeZone: string): ReadOffset | null {
-  if (timeZone === "UTC") return null;
-  const format = new Intl.DateTimeFormat("en-US", { timeZone, timeZoneName: "longOffset" });
+function offsetReader(format: Intl.DateTimeFormat): ReadOffset | null {
+  if (format.resolvedOptions().timeZone === "UTC") return null;
   return (atMs) => {
     const [, sign, hours = "0", minutes = "0", seconds = "0"] =
       OFFSET.exec(format.format(atMs)) ?? [];
