@@ -17,6 +17,7 @@ import type { Triggered } from "../schedules/trigger.js";
 import type { StoreGoneError } from "../shared/errors.js";
 import { describeFailure } from "../shared/failure.js";
 import { requireName } from "../shared/names.js";
+import { SharedCall } from "../shared/shared-call.js";
 import type { ClaimScope } from "../store/instances.js";
 import type { LazyStore } from "../store/lazy-store.js";
 import type { Store } from "../store/store.js";
@@ -70,6 +71,8 @@ export type LifecycleParams = {
   readonly newBoundedWorker: (options: BoundedOptions) => Promise<BoundedWorker>;
 };
 
+type Announced = { readonly store: Store; readonly holder: number };
+
 export class Lifecycle {
   readonly #params: LifecycleParams;
   #announcing: Promise<number> | null = null;
@@ -78,6 +81,18 @@ export class Lifecycle {
   #works: () => ClaimScope;
   /** Bounded passes under way, each with the controller that ends it. */
   readonly #passes = new Map<Promise<unknown>, AbortController>();
+  /** Simultaneous bounded passes share their polls. */
+  readonly #polls = new SharedCall(({ store, holder }: Announced) =>
+    store.work.poll({
+      holder,
+      jobs: this.#params.jobs.runnable.names(),
+      queues: null,
+      isScheduler: true,
+      wantsLastPoll: true,
+    }),
+  );
+  /** A bounded pass evaluates alerts now; others do not wait for it, since a delivery may be slow. */
+  #isAlerting = false;
 
   constructor(params: LifecycleParams) {
     this.#params = params;
@@ -181,6 +196,14 @@ export class Lifecycle {
     return (await this.#params.alerting?.pass(store, holder)) ?? Number.POSITIVE_INFINITY;
   }
 
+  async #alertOnce(store: Store, holder: number): Promise<void> {
+    if (this.#isAlerting) return;
+    this.#isAlerting = true;
+    await this.#alert(store, holder).finally(() => {
+      this.#isAlerting = false;
+    });
+  }
+
   // ── while it is started ────────────────────────────────────────────────────────────────────────
 
   /** Announces a job that was declared after the start; workers claim its runs from now on. */
@@ -260,11 +283,12 @@ export class Lifecycle {
       ports: context.ports,
       holder,
       ticker: this.#params.tickerOf(store, holder),
+      poll: () => this.#polls.run({ store, holder }),
       emit: context.bus.emit,
       jobs: jobs.runnable.names(),
       ...limits,
       hasWorker: this.#params.running.isWorker,
-      alert: () => this.#alert(store, holder),
+      alert: () => this.#alertOnce(store, holder),
       applyRetention: (isTimeUp) =>
         maintenance.retentionOnce(store, () => isTimeUp() || end.aborted),
       newWorker: (claimMax, names) =>

@@ -16,9 +16,10 @@ import type { Ports } from "../shared/ports.js";
 import { gather } from "../shared/problems.js";
 import { UNREADABLE_CODES } from "../shared/retry-while-unavailable.js";
 import { refuseUnknownMembers } from "../shared/suggest.js";
+import type { PollResult } from "../store/work.js";
 import type { Emit } from "../telemetry/log.js";
 import { promoteOnce, reclaimOnce } from "../worker/passes.js";
-import { execute, isTimeUp, maintain, type PassParams, poll } from "./tick-once.js";
+import { execute, isTimeUp, maintain, type PassParams } from "./tick-once.js";
 
 export type RunIfDueOptions = {
   /**
@@ -86,7 +87,7 @@ type Decided = { readonly pass: PassParams; readonly seen: Seen } & (
   | { readonly id: string; readonly isFired: boolean }
   | { readonly skipped: Skipped }
 );
-type Seen = Awaited<ReturnType<typeof poll>>;
+type Seen = PollResult;
 
 export async function runIfDueOnce(params: RunIfDueParams): Promise<RanIfDue> {
   const startedMs = params.ports.clock.monotonicMs();
@@ -157,7 +158,7 @@ async function decide(params: RunIfDueParams, late: AbortSignal): Promise<Decide
   const pass = await params.pass();
   const { store, ports, emit } = pass;
   late.throwIfAborted();
-  const seen = await poll(pass);
+  const seen = await pass.poll();
   late.throwIfAborted();
   if (seen.hasExpired) await reclaimOnce({ store, random: () => ports.random.next(), emit });
   if (seen.hasDue) await promoteOnce(store);

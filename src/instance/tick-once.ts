@@ -82,6 +82,8 @@ export type PassParams = {
   readonly ports: Ports;
   readonly holder: number;
   readonly ticker: TickerParams;
+  /** What there is to do. Simultaneous passes of an instance share a poll, as each writes the row of the instance. */
+  readonly poll: () => Promise<PollResult>;
   readonly emit: Emit;
   readonly jobs: readonly string[];
   readonly limit: number;
@@ -98,7 +100,7 @@ export type PassParams = {
 
 export async function passOnce(params: PassParams): Promise<Ticked> {
   const startedMs = params.ports.clock.monotonicMs();
-  const seen = await poll(params);
+  const seen = await params.poll();
   let done = NOTHING;
   let after = seen;
   // The end of a run may have opened the gate of the next one of its schedule, which this pass executes too.
@@ -106,7 +108,7 @@ export async function passOnce(params: PassParams): Promise<Ticked> {
     const left = { ...params, limit: params.limit - done.executed - done.dispatched };
     const more = await act(left, after, startedMs);
     done = joined(done, more);
-    after = await poll(params);
+    after = await params.poll();
     const hasEnded = more.executed + more.dispatched > 0;
     const hasRoom = done.executed + done.dispatched < params.limit && !isTimeUp(params, startedMs);
     isOver = !(hasEnded && hasRoom && after.hasDueSchedule);
@@ -189,10 +191,6 @@ async function act(params: PassParams, seen: PollResult, startedMs: number): Pro
     ? await execute(params, { startedMs, hasSuspect })
     : NOTHING;
   return { report, reclaimed, executed, dispatched };
-}
-
-export function poll({ store, holder, jobs }: PassParams): Promise<PollResult> {
-  return store.work.poll({ holder, jobs, queues: null, isScheduler: true, wantsLastPoll: true });
 }
 
 /** Runs last, so that work which this pass is about to do raises no alert. Slow receivers get the rest of the budget. */

@@ -58,7 +58,7 @@ seen as (
   update instance set seen_at = now.at,
     polled_at = case when :isScheduler::boolean then now.at else polled_at end
   from now where no = :holder::int
-  returning quiet_at, quiet_note
+    and (seen_at < now.at - 100 or :isScheduler::boolean and coalesce(polled_at, 0) < now.at - 100)
 ),
 lanes as materialized (
   select l.id, l.job from lane l left join queue q on q.name = l.queue
@@ -100,7 +100,8 @@ exists (
     (select min(w.wake_at) from waiting w where w.gate is null and w.wake_at > now.at),
     (select min(s.next_at) from schedule s where s.next_at > now.at and :isScheduler::boolean)) as "nextWakeAt",
   (select json_build_array(z.at, z.note) from pause z where z.until_at is null) as paused,
-  (select json_build_array(x.quiet_at, x.quiet_note) from seen x where x.quiet_at is not null) as quiet
+  (select json_build_array(i.quiet_at, i.quiet_note) from instance i
+    where i.no = :holder::int and i.quiet_at is not null) as quiet
 from now, lateral (select :isScheduler::boolean and (
   coalesce((select min(s.next_at) from schedule s where s.next_at is not null) <= now.at, false)
   or exists (select from schedule s where (s.is_gated or s.is_replacing or s.backfill is not null) and (s.is_replacing or s.backfill is not null or coalesce((
