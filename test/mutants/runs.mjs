@@ -88,8 +88,8 @@ export const RUN_MUTANTS = [
     name: "repeated-enqueue-makes-another-sqlite",
     promise: "S11, S12: the same id twice is the same run",
     file: "src/store/sqlite/enqueue.ts",
-    find: "if (!isStored(id)) continue;",
-    replace: "",
+    find: "return missing.map((row) => String(row.id));",
+    replace: "return ids;",
     suites: ["conformance: SQLite"],
   },
   {

@@ -194,14 +194,6 @@ export class SqliteLimits {
     this.#file.run(STAND_NEW_RUN, { row: JSON.stringify(row) });
   }
 
-  /** New runs of limited jobs. */
-  add(
-    runs: readonly (Placed & { readonly job: string; readonly key: string })[],
-    now: number,
-  ): void {
-    for (const { job, key, ...run } of runs) this.place({ ...run, flow: this.flow(job, key) }, now);
-  }
-
   /** Of these runs, the flows of those whose job is limited. */
   flowsOf(ids: readonly RunId[]): ReadonlyMap<RunId, number> {
     if (!this.#file.get(HAS_LIMITED_JOBS)) return new Map();

@@ -46,6 +46,15 @@ export type LeaseRow = {
   readonly cancels: string | null;
 };
 
+/** Runs of one lease that ended alike. Each row has an id, how long the run took, its result and its error. */
+type Finished = {
+  readonly lease: LeaseRow;
+  readonly mode: number;
+  readonly status: number;
+  readonly rows: (number | string | null)[][];
+  ranMs: number;
+};
+
 /** A run that goes back to pending: id, delay, then its counters and whether it is a suspect. */
 export type Pending = readonly [RunId, number, number, number, number, number, number, 0 | 1];
 
@@ -58,8 +67,8 @@ export type Origin = {
 
 /** Collects what the settlements of one transaction write, so that it is written in few statements. */
 export class SettlementRows {
-  readonly #finished: (number | string | null)[][] = [];
-  readonly #counts = new Map<string, { key: number[]; runs: number; ranMs: number }>();
+  readonly #finished = new Map<string, Finished>();
+  #lastFinished: Finished | null = null;
   readonly #attempts: (number | string | null)[][] = [];
   readonly #pending: Pending[] = [];
   readonly #ends: [number, RunId, 0 | 1][] = [];
@@ -81,23 +90,22 @@ export class SettlementRows {
     },
   ): void {
     const { id, mode, status, ranMs } = run;
-    this.#finished.push([
-      id,
-      lease.fence,
-      ranMs,
-      lease.lane,
-      lease.holder,
-      lease.attempt,
-      lease.extra,
-      status,
-      run.result ?? null,
-      run.error ?? null,
-    ]);
-    const key = [lease.lane, mode, status];
-    const count = this.#counts.get(key.join()) ?? { key, runs: 0, ranMs: 0 };
-    this.#counts.set(key.join(), { key, runs: count.runs + 1, ranMs: count.ranMs + ranMs });
+    const group = this.#finishedOf(lease, mode, status);
+    group.rows.push([id, ranMs, run.result ?? null, run.error ?? null]);
+    group.ranMs += ranMs;
     this.end(run);
     if (lease.limited) this.#left.push(id);
+  }
+
+  /** Most settlements of a transaction are of one lease and end alike. */
+  #finishedOf(lease: LeaseRow, mode: number, status: number): Finished {
+    const last = this.#lastFinished;
+    if (last?.lease === lease && last.mode === mode && last.status === status) return last;
+    const name = `${lease.fence} ${mode} ${status}`;
+    const group = this.#finished.get(name) ?? { lease, mode, status, rows: [], ranMs: 0 };
+    this.#finished.set(name, group);
+    this.#lastFinished = group;
+    return group;
   }
 
   /** The end of a schedule's run may set its next tick; the end of a child counts for its batch. */
@@ -188,8 +196,7 @@ export class SettlementRows {
 
   rows() {
     return {
-      finished: this.#finished,
-      counted: [...this.#counts.values()].map(({ key, runs, ranMs }) => [...key, runs, ranMs]),
+      finished: [...this.#finished.values()],
       attempts: this.#attempts,
       pending: this.#pending,
       ends: this.#ends,

@@ -1,6 +1,6 @@
 -- DELAY_NEW_RUNS
 insert into waiting (id, wake_at, lane, policy, priority, attempt, losses, refunds, laters, extra, suspect)
-select value ->> 0, value ->> 1, value ->> 2, value ->> 3, value ->> 4, 0, 0, 0, 0, 0, 0 from json_each(:rows);
+select value, :dueAt, :lane, :policy, :priority, 0, 0, 0, 0, 0, 0 from json_each(:rows);
 
 -- ENSURE_LANE
 insert into lane (queue, job) values (:queue, :job) on conflict do update set job = excluded.job returning id;
@@ -10,20 +10,13 @@ insert into policy (digest, lease_ms, timeout_ms, attempts, delay_ms, factor, ma
 values (:digest, :leaseMs, :timeoutMs, :attempts, :delayMs, :factor, :maxMs, :jitter, :onLost)
 on conflict do update set digest = excluded.digest returning id;
 
--- INSERT_MISSING_RUNS
-insert into run (id, created_at, due_at, lane, policy, version, priority, mode, key, tags, input, parent, batch)
-select value ->> 0, :now, value ->> 1, value ->> 2, value ->> 3, value ->> 4, value ->> 5, value ->> 6, value ->> 7,
-  value ->> 8, value ->> 9, :parent, :batch
-from json_each(:rows) where true on conflict do nothing returning id;
-
--- INSERT_RUNS
-insert into run (id, created_at, due_at, lane, policy, version, priority, mode, key, tags, input, parent, batch)
-select value ->> 0, :now, value ->> 1, value ->> 2, value ->> 3, value ->> 4, value ->> 5, value ->> 6, value ->> 7,
-  value ->> 8, value ->> 9, :parent, :batch
-from json_each(:rows) where true;
-
 -- KEY_HOLDER
 select run, input_hash from key where job = :job and key = :key;
+
+-- MISSING_RUN_ROWS
+insert into run (id, created_at, due_at, lane, policy, version, priority, mode, key, tags, input, parent, batch)
+select key, :now, :dueAt, :lane, :policy, :version, :priority, :mode, :runKey, :tags, value, :parent, :batch
+from json_each(:inputs) where true on conflict do nothing returning id;
 
 -- PASS_KEY
 update key set run = :run, input_hash = :inputHash, expires_at = :now + :lastsMs, is_live = :isLive
@@ -37,17 +30,20 @@ delete from waiting where id = :id and attempt = 0 and refunds = 0 and laters = 
 
 -- READY_NEW_RUNS
 insert into ready (id, sort_at, lane, policy, attempt, losses, refunds, laters, extra, suspect)
-select value ->> 0, value ->> 1, value ->> 2, value ->> 3, 0, 0, 0, 0, 0, 0 from json_each(:rows);
+select value, :dueAt - :priority * 60000, :lane, :policy, 0, 0, 0, 0, 0, 0 from json_each(:rows);
 
 -- REPLACE_RUN
 update run set due_at = min(:dueAt, coalesce(created_at + :maxWaitMs, :dueAt)), input = coalesce(:input, input)
 where id = :id returning priority, due_at;
 
+-- RUN_ROW
+insert into run (id, created_at, due_at, lane, policy, version, priority, mode, key, tags, input, parent, batch)
+values (:id, :now, :dueAt, :lane, :policy, :version, :priority, :mode, :runKey, :tags, :input, :parent, :batch);
+
 -- RUN_ROWS
 insert into run (id, created_at, due_at, lane, policy, version, priority, mode, key, tags, input, parent, batch)
-select value ->> 0, :now, value ->> 1, value ->> 2, value ->> 3, value ->> 4, value ->> 5, value ->> 6, value ->> 7,
-  value ->> 8, value ->> 9, :parent, :batch
-from json_each(:rows) where true;
+select key, :now, :dueAt, :lane, :policy, :version, :priority, :mode, :runKey, :tags, value, :parent, :batch
+from json_each(:inputs) where true;
 
 -- SET_KEY_INPUT
 update key set input_hash = :inputHash where job = :job and key = :key;

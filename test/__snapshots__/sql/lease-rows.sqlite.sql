@@ -74,8 +74,7 @@ returning fence;
 
 -- INSERT_OUTCOMES
 insert into outcome (id, fence, started_at, finished_at, lane, holder, attempt, extra, status, result, error)
-select value ->> 0, value ->> 1, :now - (value ->> 2), :now, value ->> 3, value ->> 4, value ->> 5, value ->> 6,
-  value ->> 7, value ->> 8, value ->> 9
+select value ->> 0, :fence, :now - (value ->> 1), :now, :lane, :holder, :attempt, :extra, :status, value ->> 2, value ->> 3
 from json_each(:rows);
 
 -- INSERT_READY
