@@ -1,3 +1,5 @@
+// Tests SharedCall: who shares a call, and what a failed one does.
+
 import { expect, test } from "vitest";
 import { SharedCall } from "./shared-call.js";
 

@@ -30,18 +30,6 @@ function quoted(text: string): string {
 /** What is unnested beside longer arrays is filled up with nulls; most columns of most statements have nothing else. */
 const NOTHING = "{}";
 
-/** One array for each member of the rows, to be unnested together. */
-export function columnsOf(rows: readonly Record<string, unknown>[]) {
-  const column = <T>(member: string, arrayOf: (values: (T | null)[]) => string) => {
-    if (rows.every((row) => row[member] == null)) return NOTHING;
-    return arrayOf(rows.map((row) => (row[member] ?? null) as T | null));
-  };
-  return {
-    plain: (member: string) => column<number | string>(member, plainArray),
-    texts: (member: string) => column<string>(member, textArray),
-  };
-}
-
 export type Column = { readonly many: string; readonly one: number | string | null };
 
 /** One value of each row as an array, or, where all have the same, that one. */

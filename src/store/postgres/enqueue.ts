@@ -16,7 +16,7 @@ import {
 } from "../enqueue.js";
 import { policyDigest } from "../jobs.js";
 import { modeCode } from "../rows.js";
-import { columnsOf, textArray } from "./array.js";
+import { column, plainColumn, textArray, textColumn } from "./array.js";
 import { CallersTransactions } from "./callers-transactions.js";
 import { LinkFailure, type Row } from "./connection.js";
 import { hasRules, type Origin, type Send, type Storing, storeByRules } from "./enqueue-rules.js";
@@ -172,7 +172,7 @@ export class PostgresEnqueue implements EnqueueVerbs {
 
   /** A duplicate id means that some of these were committed before and the answer was lost. */
   async #storeOnce(rows: readonly Row[], wakesOthers: boolean): Promise<void> {
-    const runs = { ...runArrays(rows), channel: wakesOthers ? this.#channel : null };
+    const runs = { ...runColumns(rows), channel: wakesOthers ? this.#channel : null };
     await this.#session.patiently("enqueue", async () => {
       try {
         await this.#session.once(this.#session.work, sql.ENQUEUE, runs);
@@ -221,7 +221,7 @@ export class PostgresEnqueue implements EnqueueVerbs {
     const isRefused = resultsOf(runs, holders).some((answer) => "conflict" in answer);
     if (isRefused) await undo?.();
     else if (keyless.length > 0 || channel !== null)
-      await ask(sql.ENQUEUE_MISSING, { ...runArrays(keyless), channel });
+      await ask(sql.ENQUEUE_MISSING, { ...runColumns(keyless), channel });
     return holders;
   }
 
@@ -269,7 +269,7 @@ export class PostgresEnqueue implements EnqueueVerbs {
     const keyless = runs.filter(({ key }) => key === null);
     for (const chunk of chunksOf(keyless)) {
       const rows = chunk.map((run) => this.#enqueueRow(run));
-      await asking(sql.ENQUEUE_CHILDREN, { ...runArrays(rows), channel: null, ...origin });
+      await asking(sql.ENQUEUE_CHILDREN, { ...runColumns(rows), channel: null, ...origin });
     }
     const holders: KeyHolder[] = [];
     for (const chunk of chunksOf([...first.values()].sort(inKeyOrder))) {
@@ -405,18 +405,20 @@ function inKeyOrder(a: NewRun, b: NewRun): number {
   );
 }
 
-function runArrays(rows: readonly Row[]): Row {
-  const { plain, texts } = columnsOf(rows);
+function runColumns(rows: readonly Row[]): Row {
+  const plain = (member: string) => column(rows, (row) => (row[member] ?? null) as number | null);
+  const [lane, policy, version] = [plain("lane"), plain("policy"), plain("version")];
+  const [priority, mode] = [plain("priority"), plain("mode")];
+  const [dueAt, delayMs] = [plain("dueAt"), plain("delayMs")];
+  const listOf = ({ tags }: Row) => (tags === null ? null : textArray(tags as string[]));
+  const tags = column(rows, listOf, textArray);
   return {
-    ids: plain("id"),
-    lanes: plain("lane"),
-    policies: plain("policy"),
-    versions: plain("version"),
-    priorities: plain("priority"),
-    modes: plain("mode"),
-    dueAt: plain("dueAt"),
-    delayMs: plain("delayMs"),
-    tags: textArray(rows.map(({ tags }) => (tags === null ? null : textArray(tags as string[])))),
-    inputs: texts("input"),
+    ids: plainColumn(rows, ({ id }) => String(id)),
+    ...{ lanes: lane.many, lane: lane.one, policies: policy.many, policy: policy.one },
+    ...{ versions: version.many, version: version.one },
+    ...{ priorities: priority.many, priority: priority.one, modes: mode.many, mode: mode.one },
+    ...{ dueAts: dueAt.many, dueAt: dueAt.one, delays: delayMs.many, delayMs: delayMs.one },
+    ...{ tagLists: tags.many, tags: tags.one },
+    inputs: textColumn(rows, ({ input }) => String(input)),
   };
 }

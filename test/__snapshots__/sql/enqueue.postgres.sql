@@ -85,17 +85,24 @@ select id from stored;
 
 -- ENQUEUE
 with now as materialized (select clock() as at),
-input as materialized (
-  select * from unnest(:ids::uuid[], :lanes::int[], :policies::int[], :versions::int[], :priorities::smallint[],
-    :modes::smallint[], :dueAt::bigint[], :delayMs::bigint[], :tags::text[], :inputs::text[])
-    as i (id, lane, policy, version, priority, mode, "dueAt", "delayMs", tags, input)
+shared as materialized (
+  select now.at, (select k.id from lane k where k.id = :lane::int) as lane,
+    (select k.id from policy k where k.id = :policy::int) as policy, current_setting('transaction_isolation') <> 'read committed' as is_believed
+  from now
 ),
 stored as (
   insert into run (id, created_at, due_at, lane, policy, version, priority, mode, tags, input)
-  select i.id, now.at, coalesce(i."dueAt", now.at + i."delayMs"), coalesce(kl.id, case when current_setting('transaction_isolation') <> 'read committed' then i.lane end),
-    coalesce(kp.id, case when current_setting('transaction_isolation') <> 'read committed' then i.policy end), i.version, i.priority,
-    i.mode, i.tags::text[], i.input
-  from input i cross join now left join lane kl on kl.id = i.lane left join policy kp on kp.id = i.policy 
+  select i.id, c.at, coalesce(i."dueAt", :dueAt::bigint, c.at + coalesce(i."delayMs", :delayMs::bigint)),
+    coalesce(c.lane, kl.id, case when c.is_believed then coalesce(i.lane, :lane::int) end),
+    coalesce(c.policy, kp.id, case when c.is_believed then coalesce(i.policy, :policy::int) end),
+    coalesce(i.version, :version::int), coalesce(i.priority, :priority::smallint), coalesce(i.mode, :mode::smallint),
+    coalesce(i.tags, :tags::text)::text[], i.input
+  from unnest(:ids::uuid[], :lanes::int[], :policies::int[], :versions::int[], :priorities::smallint[],
+      :modes::smallint[], :dueAts::bigint[], :delays::bigint[], :tagLists::text[], :inputs::text[])
+    as i (id, lane, policy, version, priority, mode, "dueAt", "delayMs", tags, input)
+    cross join shared c
+    left join lane kl on :lane::int is null and kl.id = i.lane
+    left join policy kp on :policy::int is null and kp.id = i.policy 
   returning id, due_at, lane, policy, priority
 ),
 
@@ -113,17 +120,24 @@ select pg_notify(:channel::text, '')::text as told where :channel::text is not n
 
 -- ENQUEUE_CHILDREN
 with now as materialized (select clock() as at),
-input as materialized (
-  select * from unnest(:ids::uuid[], :lanes::int[], :policies::int[], :versions::int[], :priorities::smallint[],
-    :modes::smallint[], :dueAt::bigint[], :delayMs::bigint[], :tags::text[], :inputs::text[])
-    as i (id, lane, policy, version, priority, mode, "dueAt", "delayMs", tags, input)
+shared as materialized (
+  select now.at, (select k.id from lane k where k.id = :lane::int) as lane,
+    (select k.id from policy k where k.id = :policy::int) as policy, current_setting('transaction_isolation') <> 'read committed' as is_believed
+  from now
 ),
 stored as (
   insert into run (id, created_at, due_at, lane, policy, version, priority, mode, tags, input, parent, batch)
-  select i.id, now.at, coalesce(i."dueAt", now.at + i."delayMs"), coalesce(kl.id, case when current_setting('transaction_isolation') <> 'read committed' then i.lane end),
-    coalesce(kp.id, case when current_setting('transaction_isolation') <> 'read committed' then i.policy end), i.version, i.priority,
-    i.mode, i.tags::text[], i.input, :parent::uuid, :batch::int
-  from input i cross join now left join lane kl on kl.id = i.lane left join policy kp on kp.id = i.policy on conflict (id) do nothing
+  select i.id, c.at, coalesce(i."dueAt", :dueAt::bigint, c.at + coalesce(i."delayMs", :delayMs::bigint)),
+    coalesce(c.lane, kl.id, case when c.is_believed then coalesce(i.lane, :lane::int) end),
+    coalesce(c.policy, kp.id, case when c.is_believed then coalesce(i.policy, :policy::int) end),
+    coalesce(i.version, :version::int), coalesce(i.priority, :priority::smallint), coalesce(i.mode, :mode::smallint),
+    coalesce(i.tags, :tags::text)::text[], i.input, :parent::uuid, :batch::int
+  from unnest(:ids::uuid[], :lanes::int[], :policies::int[], :versions::int[], :priorities::smallint[],
+      :modes::smallint[], :dueAts::bigint[], :delays::bigint[], :tagLists::text[], :inputs::text[])
+    as i (id, lane, policy, version, priority, mode, "dueAt", "delayMs", tags, input)
+    cross join shared c
+    left join lane kl on :lane::int is null and kl.id = i.lane
+    left join policy kp on :policy::int is null and kp.id = i.policy on conflict (id) do nothing
   returning id, due_at, lane, policy, priority
 ),
 
@@ -221,17 +235,24 @@ select id from stored;
 
 -- ENQUEUE_MISSING
 with now as materialized (select clock() as at),
-input as materialized (
-  select * from unnest(:ids::uuid[], :lanes::int[], :policies::int[], :versions::int[], :priorities::smallint[],
-    :modes::smallint[], :dueAt::bigint[], :delayMs::bigint[], :tags::text[], :inputs::text[])
-    as i (id, lane, policy, version, priority, mode, "dueAt", "delayMs", tags, input)
+shared as materialized (
+  select now.at, (select k.id from lane k where k.id = :lane::int) as lane,
+    (select k.id from policy k where k.id = :policy::int) as policy, current_setting('transaction_isolation') <> 'read committed' as is_believed
+  from now
 ),
 stored as (
   insert into run (id, created_at, due_at, lane, policy, version, priority, mode, tags, input)
-  select i.id, now.at, coalesce(i."dueAt", now.at + i."delayMs"), coalesce(kl.id, case when current_setting('transaction_isolation') <> 'read committed' then i.lane end),
-    coalesce(kp.id, case when current_setting('transaction_isolation') <> 'read committed' then i.policy end), i.version, i.priority,
-    i.mode, i.tags::text[], i.input
-  from input i cross join now left join lane kl on kl.id = i.lane left join policy kp on kp.id = i.policy on conflict (id) do nothing
+  select i.id, c.at, coalesce(i."dueAt", :dueAt::bigint, c.at + coalesce(i."delayMs", :delayMs::bigint)),
+    coalesce(c.lane, kl.id, case when c.is_believed then coalesce(i.lane, :lane::int) end),
+    coalesce(c.policy, kp.id, case when c.is_believed then coalesce(i.policy, :policy::int) end),
+    coalesce(i.version, :version::int), coalesce(i.priority, :priority::smallint), coalesce(i.mode, :mode::smallint),
+    coalesce(i.tags, :tags::text)::text[], i.input
+  from unnest(:ids::uuid[], :lanes::int[], :policies::int[], :versions::int[], :priorities::smallint[],
+      :modes::smallint[], :dueAts::bigint[], :delays::bigint[], :tagLists::text[], :inputs::text[])
+    as i (id, lane, policy, version, priority, mode, "dueAt", "delayMs", tags, input)
+    cross join shared c
+    left join lane kl on :lane::int is null and kl.id = i.lane
+    left join policy kp on :policy::int is null and kp.id = i.policy on conflict (id) do nothing
   returning id, due_at, lane, policy, priority
 ),
 

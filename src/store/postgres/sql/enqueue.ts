@@ -33,18 +33,28 @@ readied as (
   from stored s cross join now where s.due_at <= now.at
 )`;
 
+// Runs of one call mostly differ in id and input alone. A value that all of them share comes once, beside an empty array:
+// the server then looks up one lane and one policy instead of two for each run, which takes a third of the time.
 const enqueueRuns = (onConflict: string, origin: Origin) => /* sql */ `
 with now as materialized (select {now} as at),
-input as materialized (
-  select * from unnest(:ids::uuid[], :lanes::int[], :policies::int[], :versions::int[], :priorities::smallint[],
-    :modes::smallint[], :dueAt::bigint[], :delayMs::bigint[], :tags::text[], :inputs::text[])
-    as i (id, lane, policy, version, priority, mode, "dueAt", "delayMs", tags, input)
+shared as materialized (
+  select now.at, (select k.id from {lane} k where k.id = :lane::int) as lane,
+    (select k.id from {policy} k where k.id = :policy::int) as policy, ${BELIEVED} as is_believed
+  from now
 ),
 stored as (
   insert into {run} (id, created_at, due_at, lane, policy, version, priority, mode, tags, input${origin.columns})
-  select i.id, now.at, coalesce(i."dueAt", now.at + i."delayMs"), ${NUMBERS_IF_KNOWN}, i.version, i.priority,
-    i.mode, i.tags::text[], i.input${origin.values}
-  from input i cross join now ${KNOWN_NUMBERS} ${onConflict}
+  select i.id, c.at, coalesce(i."dueAt", :dueAt::bigint, c.at + coalesce(i."delayMs", :delayMs::bigint)),
+    coalesce(c.lane, kl.id, case when c.is_believed then coalesce(i.lane, :lane::int) end),
+    coalesce(c.policy, kp.id, case when c.is_believed then coalesce(i.policy, :policy::int) end),
+    coalesce(i.version, :version::int), coalesce(i.priority, :priority::smallint), coalesce(i.mode, :mode::smallint),
+    coalesce(i.tags, :tags::text)::text[], i.input${origin.values}
+  from unnest(:ids::uuid[], :lanes::int[], :policies::int[], :versions::int[], :priorities::smallint[],
+      :modes::smallint[], :dueAts::bigint[], :delays::bigint[], :tagLists::text[], :inputs::text[])
+    as i (id, lane, policy, version, priority, mode, "dueAt", "delayMs", tags, input)
+    cross join shared c
+    left join {lane} kl on :lane::int is null and kl.id = i.lane
+    left join {policy} kp on :policy::int is null and kp.id = i.policy ${onConflict}
   returning id, due_at, lane, policy, priority
 ),
 ${PLACED}
@@ -55,6 +65,9 @@ select pg_notify(:channel::text, '')::text as told where :channel::text is not n
 // and its answer was lost; then the second form finds out what is missing. Without the clause it is
 // a fifth faster.
 export const ENQUEUE = enqueueRuns("", NOBODY);
+/** Empty where the runs of a call share the value. */
+export const ENQUEUE_LISTS =
+  "lanes policies versions priorities modes dueAts delays tagLists".split(" ");
 export const ENQUEUE_MISSING = enqueueRuns("on conflict (id) do nothing", NOBODY);
 export const ENQUEUE_CHILDREN = enqueueRuns("on conflict (id) do nothing", PARENT);
 

@@ -15,7 +15,14 @@ import { expressed } from "../../sql/template.js";
 import { EXPIRE_STALE, RECLAIM } from "../leases.js";
 import { CREATE_IN_OWN_PATH } from "../pinned.js";
 import { DAY_COLUMN, DAY_FUNCTIONS } from "./days.js";
-import { ENQUEUE, ENQUEUE_KEYED, KEY_HOLDERS, STORE_RUNS_LATER, TAKE_KEYS } from "./enqueue.js";
+import {
+  ENQUEUE,
+  ENQUEUE_KEYED,
+  ENQUEUE_LISTS,
+  KEY_HOLDERS,
+  STORE_RUNS_LATER,
+  TAKE_KEYS,
+} from "./enqueue.js";
 import { SETTLE } from "./exchange.js";
 import { ACQUIRE_DUE } from "./function-due.js";
 import { DEFINED, PARTS, SQLSTATES } from "./function-parts.js";
@@ -127,15 +134,16 @@ begin
   if v_key is null and not v_limited then
     ${expressed(ENQUEUE, {
       ids: "array[v_id]",
-      lanes: "array[v_lane]",
-      policies: "array[v_announced.policy]",
-      versions: "array[v_announced.version]",
-      priorities: "array[v_priority]",
-      modes: `array[${MODES.indexOf("enqueued")}]`,
-      dueAt: "array[v_due_at]",
-      delayMs: "array[v_delay_ms]",
-      tags: "array[v_tags::text]",
       inputs: "array[v_input]",
+      lane: "v_lane",
+      policy: "v_announced.policy",
+      version: "v_announced.version",
+      priority: "v_priority",
+      mode: `${MODES.indexOf("enqueued")}`,
+      dueAt: "v_due_at",
+      delayMs: "v_delay_ms",
+      tags: "v_tags::text",
+      ...Object.fromEntries(ENQUEUE_LISTS.map((list) => [list, "'{}'"])),
       channel: `'${channel}'`,
     })} into v_stored;
     return query select v_id, false;
