@@ -19,7 +19,9 @@ const USAGE = `usage: node bench/main.mjs [--quick] [--json] [--rounds N] [--onl
   --rounds N     default 5, with --quick 3
   --only         run these scenarios, also those that --quick leaves out; --list names them
   --contestants  run these contestants
-  --list         name the scenarios and the contestants, and end`;
+  --list         name the scenarios and the contestants, and end
+
+The exit code is 0 where no durable peer is ahead, 4 where one is, 2 for a wrong option, 3 where the machine cannot run it.`;
 
 const FULL = {
   rounds: 5,
@@ -78,9 +80,11 @@ async function main() {
   const { engines, versions, stop } = await startEngines(present);
   try {
     const results = await runRounds({ wanted, present, engines, sizes });
-    const { summarise, judgeGoals, renderTables, renderGoals } = await import("./report.mjs");
+    const { summarise, compare, renderTables, renderComparison } = await import("./report.mjs");
     const summary = summarise(results);
-    const goals = judgeGoals(summary);
+    const rows = compare(summary);
+    // Says in a script whether a peer leads anywhere; 1 would be a failure of the program.
+    if (rows.some(({ isPeerAhead }) => isPeerAhead)) process.exitCode = 4;
     const setting = {
       ...machine(),
       ...versions,
@@ -94,7 +98,7 @@ async function main() {
           {
             setting,
             scenarios: summary,
-            goals,
+            rows,
             samples: results.map(({ scenario, samples }) => ({ scenario: scenario.name, samples })),
           },
           null,
@@ -103,7 +107,7 @@ async function main() {
       );
     else
       console.log(
-        `${describe(setting)}\n\n${renderTables(summary)}\n\n${renderGoals(goals)}`.trimEnd(),
+        `${describe(setting)}\n\n${renderTables(summary)}\n\n${renderComparison(rows)}`.trimEnd(),
       );
   } finally {
     await stop();
