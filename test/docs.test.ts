@@ -150,6 +150,21 @@ test("CONTRIBUTING.md names every stage of the tests, and every folder that test
   expect(missing).toEqual([]);
 });
 
+test("each point of a list and each row of a table has a line of its own", () => {
+  const merged = PAGES.flatMap((page) => {
+    const text = read(page).replaceAll(/^ *```[\s\S]*?^ *```$/gm, "");
+    let columns = 0;
+    return text.split("\n").flatMap((line) => {
+      const pipes = line.startsWith("|") ? (line.match(/(?<!\\)\|/g) ?? []).length : 0;
+      const isOtherRow = columns > 0 && pipes > 0 && pipes !== columns;
+      columns = pipes === 0 ? 0 : columns || pipes;
+      const isMerged = /[.:;)?!`] (?:-|[2-9]\.)(?: (?=\*\*|[A-Z`[])|$)/.test(line) && pipes === 0;
+      return isOtherRow || isMerged ? [`${page}: ${line}`] : [];
+    });
+  });
+  expect(merged).toEqual([]);
+});
+
 test("every link between the documents leads somewhere", () => {
   const broken = PAGES.flatMap((page) =>
     [...read(page).matchAll(/\]\((?!https?:|#)([^)#]+)/g)]
