@@ -25,8 +25,9 @@ export type RetryOptions = {
   /** The longest wait, also where a server asks for a longer one with `Retry-After`. @default "10m" */
   readonly max?: Duration | undefined;
   /**
-   * The part of a wait, 0 … 1, that chance may take off; it never adds. 0.5 spreads runs that failed together over
-   * half of the wait; 1 (full jitter) spreads them over the whole wait. @default 0.5
+   * The part of a wait, 0 … 1, that chance may take off. 0.5 spreads runs that failed together over half of the wait;
+   * 1 (full jitter) spreads them over the whole wait. Chance adds as much to a longer wait that a server asks for with
+   * `Retry-After`, up to `max`. @default 0.5
    */
   readonly jitter?: number | undefined;
   /** "beyond-max": waits as long as a server asks for with `Retry-After`, up to a day. @default "up-to-max" */

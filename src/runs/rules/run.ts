@@ -84,11 +84,22 @@ export type AttemptFacts = {
   readonly isCancelRequested: boolean;
 };
 
-function requestedDelayMs(
-  { maxMs }: RetryPolicy,
-  { retryAfterMs = 0, isBeyondMax = false }: Extract<Ending, { readonly kind: "failed" }>,
+/**
+ * A server may put off many runs for the same time. They come back apart: chance adds to that time what it takes off the
+ * policy's own wait, up to the longest wait.
+ */
+function delayAfter(
+  ending: Extract<Ending, { readonly kind: "failed" | "timeout" }>,
+  { retry, attempt }: Pick<AttemptFacts, "retry" | "attempt">,
+  random: () => number,
 ): number {
-  return isBeyondMax ? retryAfterMs : Math.min(retryAfterMs, maxMs);
+  const backoffMs = retryDelayMs(retry, attempt, random);
+  if (ending.kind === "timeout") return backoffMs;
+  const { retryAfterMs = 0, isBeyondMax = false } = ending;
+  if (retryAfterMs <= backoffMs) return backoffMs;
+  const spreadMs = retryDelayMs({ ...retry, jitter: 0 }, attempt, random) - backoffMs;
+  const longestMs = isBeyondMax ? Number.POSITIVE_INFINITY : retry.maxMs;
+  return Math.max(backoffMs, Math.min(retryAfterMs + spreadMs, longestMs));
 }
 
 const COMPLETED: Transition = { to: "completed" };
@@ -102,14 +113,8 @@ export function settle(facts: AttemptFacts, ending: Ending, random: () => number
     case "timeout": {
       const isTransient = ending.kind === "timeout" || ending.isTransient;
       if (!isTransient || facts.attempt >= facts.attemptsMax) return { to: "failed" };
-      const backoffMs = retryDelayMs(facts.retry, facts.attempt, random);
-      const requestedMs = ending.kind === "failed" ? requestedDelayMs(facts.retry, ending) : 0;
-      return {
-        to: "pending",
-        end: ending.kind,
-        delayMs: Math.max(backoffMs, requestedMs),
-        isRefund: false,
-      };
+      const delayMs = delayAfter(ending, facts, random);
+      return { to: "pending", end: ending.kind, delayMs, isRefund: false };
     }
     case "later":
       return facts.laters >= LATERS_MAX
