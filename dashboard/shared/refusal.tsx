@@ -38,7 +38,7 @@ export function RefusalNote({
 function describe(error: unknown) {
   if (!(error instanceof Refused))
     return { title: "The page failed", detail: String(error), problems: [], requestId: null };
-  const { status, message, problems, requestId } = error;
+  const { status, error: code, message, problems, requestId } = error;
   const titles: Record<number, string> = {
     0: "No answer",
     400: "This was not accepted",
@@ -51,7 +51,9 @@ function describe(error: unknown) {
   };
   const hint = status === 0 ? " The page goes on by itself when it is back." : "";
   return {
-    title: titles[status] ?? "The server failed",
+    title: code.endsWith("_ambiguous")
+      ? "Several ids are like this"
+      : (titles[status] ?? "The server failed"),
     detail: message + hint,
     problems,
     requestId,

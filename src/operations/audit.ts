@@ -15,7 +15,10 @@ export type AuditListOptions = {
   /** An instant, or a duration such as "24h" before now. */
   readonly since?: SinceOption | undefined;
   readonly noun?: AuditNoun | undefined;
-  /** The name of the schedule, run, queue, lock, calendar or instance. */
+  /**
+   * The name of the schedule, run, queue, lock, calendar or instance. Of a run or an alert also six or more characters of
+   * the beginning or the end of its id, of an instance also `host:pid`.
+   */
   readonly name?: string | undefined;
   readonly who?: string | undefined;
   /** @default 50, at most 1,000 */

@@ -284,7 +284,7 @@ export type RunListOptions = {
   readonly schedule?: string | undefined;
   readonly mode?: Mode | undefined;
   readonly tag?: string | undefined;
-  /** Part of the input, or a whole key or id. */
+  /** Part of the input, a whole key, or a run's id or six or more characters of its beginning or end. */
   readonly text?: string | undefined;
   /** Stored from then on, by the time in their ids. */
   readonly from?: Date | string | undefined;

@@ -2,6 +2,7 @@
 // changed: every mutating verb takes an entry.
 
 import { type AuditEntry, type AuditNoun, VIAS } from "../operations/rules/audit.js";
+import { idFragment } from "../shared/id.js";
 import { type Row, textOrNull } from "./rows.js";
 import { row, rows, run, type Statement, type Steps, type StoreSession } from "./session.js";
 import { type Since, sinceParams } from "./statistics.js";
@@ -16,7 +17,10 @@ from {audit} a
 where (:before::bigint is null or a.id < :before::bigint)
   and a.at >= coalesce(:at::bigint, {now} - :agoMs::bigint, 0)
   and (:noun::text is null or a.noun = :noun::text)
-  and (:name::text is null or a.name = :name::text)
+  and (:name::text is null or a.name = :name::text
+    or a.noun = 'instance' and substr(a.name, 1, length(:name::text) + 1) = :name::text || ':'
+    or a.noun in ('run', 'alert')
+      and (replace(a.name, '-', '') like :digits::text || '%' or replace(a.name, '-', '') like '%' || :digits::text))
   and (:who::text is null or a.who = :who::text)
 order by a.id desc limit :limit`;
 
@@ -32,6 +36,7 @@ export type AuditRecord = AuditEntry & { readonly id: number; readonly at: numbe
 type AuditFilter = {
   readonly since?: Since;
   readonly noun?: AuditNoun;
+  /** The whole name, or of an id enough of its beginning or end. */
   readonly name?: string;
   /** The whole name of who did it. */
   readonly who?: string;
@@ -121,5 +126,5 @@ export function auditParams(entry: AuditEntry): Row {
 function auditFilterParams({ since, noun, name, who, before, limit }: AuditFilter): Row {
   const from = since ? sinceParams(since) : { at: null, agoMs: null };
   const [own, of, by, below] = [noun, name, who, before].map((each) => each ?? null);
-  return { ...from, noun: own, name: of, who: by, before: below, limit };
+  return { ...from, noun: own, name: of, digits: idFragment(name), who: by, before: below, limit };
 }

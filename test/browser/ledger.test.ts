@@ -74,6 +74,16 @@ describe.skipIf(!hasChromium())("a schedule of seconds whose runs fail", () => {
     expect(await inLedger.innerText()).toBe("31 Jan, 09:01:00");
   });
 
+  test("a part of an id that several runs have leads to a page that says so and names them", async () => {
+    const link = region("Ledger").getByRole("link").first();
+    const id = (await link.getAttribute("href"))?.split("/").at(-1) ?? "";
+    await page.goto(`${stage.url}/runs/${id.slice(0, 6)}`);
+    await page.getByText("Several ids are like this").waitFor();
+    await page.getByText(id).waitFor();
+    await page.goto(`${stage.url}/runs/${id.slice(-8)}`);
+    await page.getByText(id).first().waitFor();
+  });
+
   test("a wrong address is a page with the status 404 that says so and leads on", async () => {
     const answer = await page.goto(`${stage.url}/no/such/page`);
     expect(answer?.status()).toBe(404);

@@ -36,6 +36,25 @@ export function auditSuite(test: SceneTest): void {
     ]);
   });
 
+  test("entries about a run or an alert are found by the beginning or the end of its id, those about an instance by host and pid", async ({
+    scene,
+  }) => {
+    const [run, alert, twin] = [scene.id(), scene.id(), `${scene.id().slice(0, -6)}abcdef`];
+    const instance = `web%1:77:${scene.id()}`;
+    await scene.store.audit.add(entry("cancel", "run", run));
+    await scene.store.audit.add(entry("mute", "alert", alert));
+    await scene.store.audit.add(entry("quiet", "instance", instance));
+    await scene.store.audit.add(entry("pause", "schedule", twin));
+    const found = async (name: string) =>
+      (await scene.store.audit.list({ limit: 10, name })).map((each) => each.name);
+    for (const id of [run, alert])
+      for (const part of [id, id.slice(-8), id.slice(0, 30), id.replaceAll("-", "").slice(-20)])
+        expect(await found(part)).toEqual([id]);
+    expect(await found("web%1:77")).toEqual([instance]);
+    for (const name of ["web%1", "web", run.slice(-5), "abcdef", run.slice(9, 20)])
+      expect(await found(name)).toEqual(name === "web%1" ? [instance] : []);
+  });
+
   test("every verb keeps its entry if it changed something, and none if it did not", async ({
     scene,
   }) => {

@@ -79,7 +79,7 @@ function alertsShowCommand(call: Call): Command {
     name: "show",
     summary: "Show one alert with its deliveries.",
     examples: ["alerts show 0199c1f2-5a3e-7c41-9d0b-2f6c1c8e7a55"],
-  }).argument("<alert>", "id of the alert", readAlertId);
+  }).argument("<alert>", "id of the alert, or 6 characters of its beginning or end", readAlertId);
   return act<ShowFlags>(
     withConfigOption(withWatchOption(command)),
     call,
@@ -103,7 +103,7 @@ function alertsAcknowledgeCommand(call: Call): Command {
     name: "acknowledge",
     summary: "Record who has seen an alert; it ends when its condition does.",
     examples: ["alerts acknowledge 0199c1f2-5a3e-7c41-9d0b-2f6c1c8e7a55 --by anna"],
-  }).argument("<alert>", "id of the alert", readAlertId);
+  }).argument("<alert>", "id of the alert, or 6 characters of its beginning or end", readAlertId);
   return act<AcknowledgeFlags>(
     withConfigOption(withByOption(command)),
     call,
@@ -134,7 +134,7 @@ function alertsMuteCommand(call: Call): Command {
     summary: "Mute deliveries about its kind and subject for a while.",
     examples: ["alerts mute 0199c1f2-5a3e-7c41-9d0b-2f6c1c8e7a55 --for 2h"],
   })
-    .argument("<alert>", "id of the alert", readAlertId)
+    .argument("<alert>", "id of the alert, or 6 characters of its beginning or end", readAlertId)
     .requiredOption(
       "--for <duration>",
       "how long, for example 2h; 0s ends the mute",
@@ -160,7 +160,7 @@ function alertsResolveCommand(call: Call): Command {
     name: "resolve",
     summary: "End an alert by hand; if its condition still holds, the next check opens a new one.",
     examples: ["alerts resolve 0199c1f2-5a3e-7c41-9d0b-2f6c1c8e7a55 --by anna"],
-  }).argument("<alert>", "id of the alert", readAlertId);
+  }).argument("<alert>", "id of the alert, or 6 characters of its beginning or end", readAlertId);
   return act<ResolveFlags>(
     withConfigOption(withByOption(command)),
     call,

@@ -34,7 +34,10 @@ function auditListCommand(call: Call): Command {
   })
     .option("--since <when>", "since then: 24h, or an instant")
     .option("--noun <noun>", AUDIT_NOUNS.join(", "), oneOf(AUDIT_NOUNS))
-    .option("--name <name>", "of this schedule, run, queue, lock, calendar or instance")
+    .option(
+      "--name <name>",
+      "of this schedule, run, queue, lock, calendar or instance; of an id also its beginning or end",
+    )
     .option("--who <name>", "by this actor, as the list shows it")
     .option(
       "--limit <count>",

@@ -87,7 +87,7 @@ function instancesQuietCommand(call: Call): Command {
     summary: "Make an instance quiet: it claims and fires nothing new until it is woken.",
     examples: ['instances quiet web-1:4711:0199c1f2 --note "looking at its memory"'],
   })
-    .argument("<id>", "id of the instance, as `instances list` shows it")
+    .argument("<id>", "id of the instance, or a part of it as `top` shows it")
     .option("--note <text>", "the reason, shown to others");
   return act<QuietFlags>(withConfigOption(command), call, async (flags, id = "") => {
     const { shell } = call;
@@ -111,7 +111,7 @@ function instancesWakeCommand(call: Call): Command {
     name: "wake",
     summary: "Wake a quiet instance: it claims and fires again.",
     examples: ["instances wake web-1:4711:0199c1f2"],
-  }).argument("<id>", "id of the instance, as `instances list` shows it");
+  }).argument("<id>", "id of the instance, or a part of it as `top` shows it");
   return act<WakeFlags>(withConfigOption(command), call, async (flags, id = "") => {
     const { shell } = call;
     return withInstance({ flags, purpose: "existing", shell }, async (holdfast) => {

@@ -90,7 +90,7 @@ function runsListCommand(call: Call): Command {
     .option("--schedule <name>", "runs that this schedule made")
     .option("--mode <mode>", MODES.join(", "), oneOf(MODES))
     .option("--tag <tag>", "runs with this tag")
-    .option("--text <text>", "part of the input, or a whole key or id")
+    .option("--text <text>", "part of the input, a whole key, or an id or its beginning or end")
     .option(
       "--limit <count>",
       "at most this many (default: 50)",
@@ -132,7 +132,7 @@ function runsShowCommand(call: Call): Command {
       "runs show 0199c1f2-5a3e-7c41-9d0b-2f6c1c8e7a55",
       "runs show 0199c1f2-5a3e-7c41-9d0b-2f6c1c8e7a55 --watch 1s",
     ],
-  }).argument("<run>", "id of the run", readRunId);
+  }).argument("<run>", "id of the run, or 6 characters of its beginning or end", readRunId);
   const watched = withWatchOption(command, "show it until it has ended, for example 1s");
   return act<ShowFlags>(withConfigOption(watched), call, async (flags, id = "") => {
     const { shell } = call;
@@ -183,7 +183,7 @@ function runsItemsCommand(call: Call): Command {
       "runs items 0199c1f2-5a3e-7c41-9d0b-2f6c1c8e7a55 --slowest --limit 10",
     ],
   })
-    .argument("<run>", "id of the run", readRunId)
+    .argument("<run>", "id of the run, or 6 characters of its beginning or end", readRunId)
     .option("--outcome <outcome>", "only items with this outcome, for example failed")
     .option("--slowest", "slowest first (default: by key)")
     .option(
@@ -276,7 +276,7 @@ function runsLogsCommand(call: Call): Command {
       "runs logs 0199c1f2-5a3e-7c41-9d0b-2f6c1c8e7a55 --follow",
     ],
   })
-    .argument("<run>", "id of the run", readRunId)
+    .argument("<run>", "id of the run, or 6 characters of its beginning or end", readRunId)
     .option("--follow", "continue with new lines until the run has ended");
   return act<LogsFlags>(withConfigOption(command), call, async (flags, id = "") => {
     const { shell } = call;
@@ -355,7 +355,7 @@ function runsCancelCommand(call: Call): Command {
     name: "cancel",
     summary: "Cancel a run that has not ended.",
     examples: ["runs cancel 0199c1f2-5a3e-7c41-9d0b-2f6c1c8e7a55"],
-  }).argument("<run>", "id of the run", readRunId);
+  }).argument("<run>", "id of the run, or 6 characters of its beginning or end", readRunId);
   return act<CommonFlags>(withConfigOption(command), call, async (flags, id = "") => {
     const { shell } = call;
     const result = await withInstance({ flags, purpose: "existing", shell }, (holdfast) =>
@@ -387,7 +387,7 @@ function runsRetryCommand(call: Call): Command {
       "runs retry 0199c1f2-5a3e-7c41-9d0b-2f6c1c8e7a55 --children",
     ],
   })
-    .argument("<run>", "id of the run", readRunId)
+    .argument("<run>", "id of the run, or 6 characters of its beginning or end", readRunId)
     .option("--children", "retry every failed run that it made, not the run itself")
     .option("--batch <name>", "with --children: only those of this batch");
   return act<RetryFlags>(withConfigOption(command), call, async (flags, id = "") => {

@@ -8,7 +8,10 @@ from audit a
 where (:before::bigint is null or a.id < :before::bigint)
   and a.at >= coalesce(:at::bigint, clock() - :agoMs::bigint, 0)
   and (:noun::text is null or a.noun = :noun::text)
-  and (:name::text is null or a.name = :name::text)
+  and (:name::text is null or a.name = :name::text
+    or a.noun = 'instance' and substr(a.name, 1, length(:name::text) + 1) = :name::text || ':'
+    or a.noun in ('run', 'alert')
+      and (replace(a.name, '-', '') like :digits::text || '%' or replace(a.name, '-', '') like '%' || :digits::text))
   and (:who::text is null or a.who = :who::text)
 order by a.id desc limit :limit;
 

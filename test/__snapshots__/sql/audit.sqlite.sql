@@ -8,7 +8,10 @@ from audit a
 where (:before is null or a.id < :before)
   and a.at >= coalesce(:at, :now - :agoMs, 0)
   and (:noun is null or a.noun = :noun)
-  and (:name is null or a.name = :name)
+  and (:name is null or a.name = :name
+    or a.noun = 'instance' and substr(a.name, 1, length(:name) + 1) = :name || ':'
+    or a.noun in ('run', 'alert')
+      and (replace(a.name, '-', '') like :digits || '%' or replace(a.name, '-', '') like '%' || :digits))
   and (:who is null or a.who = :who)
 order by a.id desc limit (:limit + 0);
 
