@@ -115,6 +115,17 @@ test("every variable that the code reads is in .env.example and in the reference
   expect(variables(read("docs/reference/configuration.md"))).toEqual(used);
 });
 
+test("docs/reference/configuration.md has every option of an enqueue", () => {
+  const [, members = ""] =
+    /^const ENQUEUE_MEMBERS = \[(.*?)\];$/ms.exec(read("src/runs/enqueue.ts")) ?? [];
+  const [, section = ""] =
+    /^## `job\.enqueue\(.*?$(.*?)^## /ms.exec(read("docs/reference/configuration.md")) ?? [];
+  const rows = [...section.matchAll(/^\| (`.+?`) \|/gm)].map(([, names = ""]) => names);
+  const known = [...members.matchAll(/"(\w+)"/g)].map(([, name]) => `\`${name}\``);
+  expect(known.length).toBeGreaterThan(0);
+  expect(rows.join(", ").split(", ").sort()).toEqual(known.sort());
+});
+
 test("every command and option of the help pages is in docs/reference/cli.md", () => {
   const help = read("test/cli/__snapshots__/help.test.ts.snap");
   const page = read("docs/reference/cli.md");
