@@ -92,6 +92,9 @@ test("what vanished from the code is paused once", async () => {
     code: 0,
     stdout: "nightly  no longer declared: unchanged\nNothing would change.\n",
   });
+  // No start makes it again, so nothing is said about the code.
+  const { stdout } = await terminal.holdfast(["schedules", "delete", "nightly"]);
+  expect(stdout).toBe("Schedule nightly deleted.\n");
 });
 
 test("what vanished from code without a name is paused, as the package names the app", async () => {

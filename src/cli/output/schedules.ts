@@ -3,6 +3,7 @@
 import type { Holdfast } from "../../holdfast.js";
 import { requireZone, UTC, type Zone } from "../../schedules/cron/zone.js";
 import type { PlannedChange } from "../../schedules/declared.js";
+import { VANISHED_BY } from "../../schedules/edit.js";
 import type { Upserted } from "../../schedules/options.js";
 import type { Preview } from "../../schedules/preview.js";
 import type { Outcome } from "../../schedules/rules/tick.js";
@@ -376,9 +377,9 @@ export function nextText({ nextAt, status }: Pick<Schedule, "nextAt" | "status">
   return status === "paused" ? "It is paused: no tick until it is resumed." : "No tick follows.";
 }
 
-/** A note if code declares the schedule: the code may undo a change by hand. */
+/** A note if code declares the schedule and may undo a change by hand. Null for one that vanished from the code. */
 export function codeNote(schedule: Schedule, change: "changed" | "deleted"): string | null {
-  if (schedule.source !== "code") return null;
+  if (schedule.source !== "code" || schedule.pausedBy === VANISHED_BY) return null;
   const where = `It is declared in code${schedule.app === null ? "" : ` of ${plain(schedule.app)}`}`;
   return change === "changed"
     ? `${where}: this change lasts until the definition there changes.`
