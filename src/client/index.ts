@@ -27,6 +27,12 @@ export type EnqueueOptions = Omit<BodyOf<"enqueue">, "input">;
 /** Without a `value` it is null. */
 export type SignalOptions = BodyOf<"sendSignal">;
 export type TriggerOptions = BodyOf<"trigger">;
+/** A schedule has exactly one of the three. */
+type OneTime =
+  | { readonly cron: string; readonly every?: undefined; readonly at?: undefined }
+  | { readonly every: number | string; readonly cron?: undefined; readonly at?: undefined }
+  | { readonly at: string; readonly cron?: undefined; readonly every?: undefined };
+export type ScheduleDefinition = BodyOf<"putSchedule"> & OneTime;
 /** The work began, is done or failed; done by default. */
 export type PingOptions =
   | ({ readonly state?: "ok" | undefined } & BodyOf<"ping">)
@@ -153,11 +159,7 @@ export function createClient(options: ClientOptions) {
           query,
           isRepeatable: true,
         }),
-      upsert: (
-        name: string,
-        definition: BodyOf<"putSchedule">,
-        query: QueryOf<"putSchedule"> = {},
-      ) =>
+      upsert: (name: string, definition: ScheduleDefinition, query: QueryOf<"putSchedule"> = {}) =>
         wire.call<"putSchedule">({
           place: { method: "PUT", path: "/api/schedules/{name}" },
           params: { name },

@@ -2,7 +2,7 @@
 // the input that its job needs, options may be undefined, and no input holds a Date.
 
 import { z } from "zod";
-import type { ClientOptions, WorkOptions } from "../../src/client/index.js";
+import { type ClientOptions, createClient, type WorkOptions } from "../../src/client/index.js";
 import type { HandlerOptions, SecretOptions } from "../../src/http/index.js";
 import type * as api from "../../src/index.js";
 import * as holdfastModule from "../../src/index.js";
@@ -57,6 +57,17 @@ holdfast.schedule("a", { monitor: true });
 declare const perhaps: string | undefined;
 // @ts-expect-error Perhaps there is no time.
 holdfast.schedule("a", idle, { cron: perhaps });
+
+const client = createClient({ url: "http://127.0.0.1:4780" });
+export async function remoteUpserts() {
+  await client.schedules.upsert("a", { job: "idle", every: "10m", timezone: "Europe/Berlin" });
+  await client.schedules.upsert("a", { job: "idle", cron, at: undefined }, { ifVersion: 1 });
+  await client.schedules.upsert("a", { monitor: true, at: "2030-01-31T09:00:00Z" });
+  // @ts-expect-error There is no time at all.
+  await client.schedules.upsert("a", { job: "idle" });
+  // @ts-expect-error Both a cron and an interval.
+  await client.schedules.upsert("a", { job: "idle", cron, every: "10m" });
+}
 
 // ── undefined is the same as left out, under exactOptionalPropertyTypes ──────────────────────────
 
