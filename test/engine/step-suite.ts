@@ -348,6 +348,31 @@ export function stepSuite(test: WorldTest): void {
     expect(heard(started.member, "run.suspended")).toHaveLength(2);
   });
 
+  test("a server's Retry-After delays a step no longer than the policy's longest wait", async ({
+    world,
+  }) => {
+    const retry: RetryOptions = { attempts: 2, delay: "1m", max: "10m", jitter: 0 };
+    const startedMs: number[] = [];
+    const started = await begun(world, (ctx) =>
+      ctx.step(
+        "limited",
+        () => {
+          startedMs.push(world.clock.wallMs());
+          if (startedMs.length < 2)
+            throw Object.assign(new Error("slow down"), {
+              status: 429,
+              headers: { "retry-after": String(5 * 3600) },
+            });
+        },
+        { retry },
+      ),
+    );
+    await world.ended(started.id, { withinMs: 10 * HOUR_MS });
+    const [first = 0, second = 0] = startedMs;
+    expect(second - first).toBeGreaterThanOrEqual(10 * 60_000);
+    expect(second - first).toBeLessThan(11 * 60_000);
+  });
+
   test("a step whose tries are used up fails the attempt", async ({ world }) => {
     let tries = 0;
     const run = await ran(

@@ -113,3 +113,25 @@ export function retryDelayMs(policy: RetryPolicy, attempt: number, random: () =>
   const delayMs = Math.min(policy.maxMs, policy.delayMs * policy.factor ** (attempt - 1));
   return Math.round(delayMs * (1 - policy.jitter * random()));
 }
+
+/**
+ * The same where the server said when it wants to be called again. It may put off many runs for the same time. They come
+ * back apart: chance adds to that time what it takes off the policy's own wait, up to the longest wait.
+ */
+export function delayAfterMs(
+  params: {
+    readonly retry: RetryPolicy;
+    readonly attempt: number;
+    readonly retryAfterMs?: number;
+    /** The server's time counts though it is longer than the policy's longest wait. */
+    readonly isBeyondMax?: boolean;
+  },
+  random: () => number,
+): number {
+  const { retry, attempt, retryAfterMs = 0, isBeyondMax = false } = params;
+  const backoffMs = retryDelayMs(retry, attempt, random);
+  if (retryAfterMs <= backoffMs) return backoffMs;
+  const spreadMs = retryDelayMs({ ...retry, jitter: 0 }, attempt, random) - backoffMs;
+  const longestMs = isBeyondMax ? Number.POSITIVE_INFINITY : retry.maxMs;
+  return Math.max(backoffMs, Math.min(retryAfterMs + spreadMs, longestMs));
+}

@@ -1,7 +1,7 @@
 // Defines a run, its states and modes, and decides where it goes when an attempt ends. Pure: decisions are values; the store
 // applies them under the fence, and the database adds its own now.
 
-import { type RetryPolicy, retryDelayMs } from "./retry.js";
+import { delayAfterMs, type RetryPolicy } from "./retry.js";
 
 export type RunId = string;
 
@@ -84,24 +84,6 @@ export type AttemptFacts = {
   readonly isCancelRequested: boolean;
 };
 
-/**
- * A server may put off many runs for the same time. They come back apart: chance adds to that time what it takes off the
- * policy's own wait, up to the longest wait.
- */
-function delayAfter(
-  ending: Extract<Ending, { readonly kind: "failed" | "timeout" }>,
-  { retry, attempt }: Pick<AttemptFacts, "retry" | "attempt">,
-  random: () => number,
-): number {
-  const backoffMs = retryDelayMs(retry, attempt, random);
-  if (ending.kind === "timeout") return backoffMs;
-  const { retryAfterMs = 0, isBeyondMax = false } = ending;
-  if (retryAfterMs <= backoffMs) return backoffMs;
-  const spreadMs = retryDelayMs({ ...retry, jitter: 0 }, attempt, random) - backoffMs;
-  const longestMs = isBeyondMax ? Number.POSITIVE_INFINITY : retry.maxMs;
-  return Math.max(backoffMs, Math.min(retryAfterMs + spreadMs, longestMs));
-}
-
 const COMPLETED: Transition = { to: "completed" };
 
 /** Decides where a running run goes when its attempt has ended. */
@@ -113,7 +95,11 @@ export function settle(facts: AttemptFacts, ending: Ending, random: () => number
     case "timeout": {
       const isTransient = ending.kind === "timeout" || ending.isTransient;
       if (!isTransient || facts.attempt >= facts.attemptsMax) return { to: "failed" };
-      const delayMs = delayAfter(ending, facts, random);
+      const asked = ending.kind === "failed" ? ending : {};
+      const delayMs = delayAfterMs(
+        { ...asked, retry: facts.retry, attempt: facts.attempt },
+        random,
+      );
       return { to: "pending", end: ending.kind, delayMs, isRefund: false };
     }
     case "later":

@@ -3,7 +3,7 @@
 // the run: the store does, under the fence. Essay: docs/decisions/0015-durable-waits.md.
 
 import type { RetryPolicy } from "../../runs/rules/retry.js";
-import { retryDelayMs } from "../../runs/rules/retry.js";
+import { delayAfterMs } from "../../runs/rules/retry.js";
 import {
   changeOf,
   STEPS_MAX,
@@ -228,8 +228,9 @@ export class StepBook {
     if (this.#attempt.stopReason || error instanceof LeaseLostError || isLater(error)) return null;
     const { class: failureClass, retryAfterMs } = classifyFailure(error);
     if (failureClass === "permanent" || tries >= retry.attempts) return null;
-    const askedMs = Number.isFinite(retryAfterMs) ? Number(retryAfterMs) : 0;
-    return Math.max(1, retryDelayMs(retry, tries, random), askedMs);
+    const asked = Number.isFinite(retryAfterMs) ? { retryAfterMs: Number(retryAfterMs) } : {};
+    const isBeyondMax = retry.honoursRetryAfterBeyondMax ?? false;
+    return Math.max(1, delayAfterMs({ ...asked, retry, attempt: tries, isBeyondMax }, random));
   }
 
   /** Steps that end together are stored together. */
