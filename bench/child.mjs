@@ -225,7 +225,8 @@ const actions = {
   },
 
   async notes() {
-    return { handled, firstAt, lastAt, marks, starts, cpuMs: actions.cpuMs() };
+    const rssMiB = process.memoryUsage.rss() / 1024 / 1024;
+    return { handled, firstAt, lastAt, marks, starts, cpuMs: actions.cpuMs(), rssMiB };
   },
 
   async stop() {

@@ -131,6 +131,7 @@ const GOALS = {
   "items-16": { raw: 0.8 },
   "http-enqueue": { raw: 0.6 },
   "http-tick": { raw: 0.6 },
+  "cli-next": { own: { atMost: 150 } },
   "next-ticks": { peer: 1 },
   "next-ticks-first": { peer: 1 },
   "drain-held": { own: { metric: "shareOfFree", atLeast: 0.6 } },

@@ -4,6 +4,7 @@ import { claimCost } from "./claim-cost.mjs";
 import { claimTime } from "./claim-time.mjs";
 import { drainScenarios, sqliteDrainScenarios } from "./drain.mjs";
 import { enqueueScenarios, sqliteEnqueueScenarios } from "./enqueue.mjs";
+import { footprintScenarios } from "./footprint.mjs";
 import { httpScenarios } from "./http.mjs";
 import { itemScenarios } from "./items.mjs";
 import { lockScenarios, sqliteLockScenarios } from "./locks.mjs";
@@ -31,4 +32,5 @@ export const scenarios = [
   ...fireScenarios,
   ...scheduleCostScenarios,
   testingYear,
+  ...footprintScenarios,
 ];

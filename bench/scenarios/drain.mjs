@@ -95,6 +95,7 @@ export function drainScenario({
         cpuMsPer1000:
           notes.reduce((sum, note) => sum + note.cpuMs, 0) /
           (handled.reduce((a, b) => a + b) / 1000),
+        memoryMiB: Math.max(...notes.map((note) => note.rssMiB)),
         handled,
       };
     },

@@ -1,0 +1,16 @@
+// An instance that executes the one run which waits for it, says so, and tells its memory once it has been idle.
+
+import { setTimeout as pause } from "node:timers/promises";
+import { Holdfast } from "../dist/index.js";
+
+const IDLE_MS = 1_500;
+const holdfast = new Holdfast({ database: process.argv[2] });
+const begun = new Promise((resolve) => {
+  holdfast.job("noop", { run: () => resolve() });
+});
+await holdfast.start({ scheduler: false });
+await begun;
+process.stdout.write("begun\n");
+await pause(IDLE_MS);
+process.stdout.write(`${process.memoryUsage.rss()}\n`);
+await holdfast.stop();
