@@ -28,7 +28,7 @@ const PRUNE = /* sql */ `
 delete from {audit} where id in (
   select a.id from {audit} a where a.at < {now} - :keepMs::bigint order by a.at limit :limit) returning id`;
 
-/** For a verb's parameters: what is kept if it changes something. */
+/** A verb's parameters: the entry to store if the verb changes something. */
 export type Audited = { readonly audit?: AuditEntry | undefined };
 
 export type AuditRecord = AuditEntry & { readonly id: number; readonly at: number };
@@ -36,9 +36,9 @@ export type AuditRecord = AuditEntry & { readonly id: number; readonly at: numbe
 type AuditFilter = {
   readonly since?: Since;
   readonly noun?: AuditNoun;
-  /** The whole name, or of an id enough of its beginning or end. */
+  /** The whole name, or for an id enough of its beginning or end. */
   readonly name?: string;
-  /** The whole name of who did it. */
+  /** The whole name of the actor. */
   readonly who?: string;
   /** Newest first; continues before this one. */
   readonly before?: number;
@@ -52,7 +52,10 @@ export class Audit {
     this.#session = session;
   }
 
-  /** For changes outside of the store, such as a lock of another provider. A second entry would be one too many. */
+  /**
+   * For changes outside of the store, such as a lock of another provider. Not repeated: that would store a second
+   * entry.
+   */
   async add(entry: AuditEntry): Promise<void> {
     await this.#session.write({
       ...{ verb: "audit.add", sql: ADD_AUDIT, params: auditParams(entry) },
@@ -68,7 +71,7 @@ export class Audit {
   }
 }
 
-/** Inside of the transaction that made the change. */
+/** Runs inside the transaction that made the change. */
 export function* addAudit(entry: AuditEntry | undefined): Steps<void> {
   if (entry) yield* run(ADD_AUDIT, auditParams(entry));
 }

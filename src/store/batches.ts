@@ -1,6 +1,6 @@
-// Reads the runs that a run has made, alone or in batches, and counts the entries of a batch. Every write happens under the
-// fence of the creating run; under an old fence the store writes nothing and returns "stale". Each engine stores runs its
-// own way, so the writes are declared here and made there.
+// Reads the runs that a run has made, alone or in batches, and counts the entries of a batch. Every write happens under
+// the fence of the creating run; under an old fence the store writes nothing and returns "stale". The engines store
+// runs in different ways, so the writes are declared here and implemented there.
 
 import type { RunId, RunStatus } from "../runs/rules/run.js";
 import type { Audited } from "./audit.js";
@@ -15,7 +15,7 @@ const LIST = /* sql */ `
 select name, scheduled, errors, completed, failed, cancelled, case when ended_at is not null then then_run end as then_run
 from {batch} where run = :run::uuid and name >= ' ' order by id`;
 
-/** Runs that come after a batch are no children: they are named by their batch. */
+/** Runs that follow a batch are not children: their batch names them. */
 const CHILDREN_OF = /* sql */ `
 select r.id from {run} r
 where r.parent = :parent::uuid
@@ -35,7 +35,7 @@ with page as materialized (
 )
 ${RUN_PAGE}`;
 
-/** The name of a batch that is a call: no name of a batch begins with a control character. */
+/** The name of a batch that stands for a call: names of other batches never begin with a control character. */
 function callName(generation: number, name: string): string {
   return `\u0001${generation} ${name}`;
 }
@@ -47,13 +47,13 @@ insert into {wait} (run, name, kind, generation, fence, since, key, child, batch
 values (:id::uuid, :name::text, 3, :generation::int, :fence::bigint, {now}, :job::text, :child::uuid, :batch::int,
   :isLeft::boolean)`;
 
-/** For the statements that revive them. */
+/** For the statements that retry failed children. */
 export const FAILED_CHILDREN = /* sql */ `
 select c.id from (${CHILDREN_OF}
   and r.id > coalesce(:after::uuid, '00000000-0000-0000-0000-000000000000') {not flattened}) c
 where (select o.status from {outcome} o where o.id = c.id) = 2 order by c.id limit :limit`;
 
-/** On PostgreSQL it waits for another transaction that is making the same one; no row if there is one. */
+/** On PostgreSQL it waits for another transaction that makes the same batch; it returns no row if there is one. */
 const ADD_BATCH = /* sql */ `
 insert into {batch} (run, name, created_at, scheduled, refused, errors, unended, completed, failed, cancelled,
   then_run, then_lane, then_policy, then_version, then_priority)
@@ -61,7 +61,7 @@ values (:parent::uuid, :name, {now}, 0, 0, '[]', 0, 0, 0, 0,
   :thenRun::uuid, :thenLane::int, :thenPolicy::int, :thenVersion::int, :thenPriority::smallint)
 on conflict (run, name) do nothing returning id`;
 
-/** What there was of it before its children count: counting them then ends it if none is open. */
+/** The counts of the batch before its children are counted: counting them ends the batch if no child is open. */
 const FILL_BATCH = /* sql */ `
 update {batch} set scheduled = :scheduled::int, refused = :refused::int, errors = :errors where id = :batch::int`;
 
@@ -73,7 +73,7 @@ const OUTCOMES = /* sql */ `select id, status from {outcome} where id {any :ids:
 /** A run under the fence that its holder believes in. */
 type Maker = { readonly id: RunId; readonly fence: number };
 
-/** Why an entry of a batch has no child: `index` is its place in the list that was given. */
+/** Why an entry of a batch has no child: `index` is its position in the list of the caller. */
 export type BatchError = {
   readonly index: number;
   readonly code: string;
@@ -85,9 +85,9 @@ export type NewBatch = {
   /** One batch of this name per run, over all attempts. */
   readonly name: string;
   readonly children: readonly { readonly index: number; readonly run: NewRun }[];
-  /** Entries that were refused before. */
+  /** Entries that were refused before the call. */
   readonly errors: readonly BatchError[];
-  /** The run that comes after the last child; its input will be the counts. */
+  /** The run that follows the last child; the counts become its input. */
   readonly after: NewRun | null;
 };
 
@@ -96,24 +96,24 @@ export type BatchAnswer = {
   readonly errors: readonly BatchError[];
 };
 
-/** One run that a held run calls, and whose end it waits for. */
+/** One run that a held run calls and whose end it awaits. */
 export type NewCall = {
   readonly parent: Maker;
-  /** The name of the step. With the generation it has one child. */
+  /** The name of the step. Each name and generation has one child. */
   readonly name: string;
   readonly generation: number;
   readonly child: NewRun;
-  /** The child goes on if the parent ends. */
+  /** Whether the child continues if the parent ends. */
   readonly isLeft: boolean;
 };
 
-/** How a batch stands now. */
+/** The present counts of a batch. */
 export type BatchRecord = BatchAnswer & {
   readonly name: string;
   readonly completed: number;
   readonly failed: number;
   readonly cancelled: number;
-  /** The run that was made after the last child had ended. */
+  /** The run that was made when the last child had ended. */
   readonly after: RunId | null;
 };
 
@@ -134,7 +134,7 @@ export type RetryChildren = {
   readonly limit: number;
 } & Audited;
 
-/** What a batch begins with. */
+/** The initial values of a batch. */
 export type BatchCount = {
   readonly scheduled: number;
   readonly unended: number;
@@ -151,29 +151,28 @@ export abstract class Batches {
     this.#session = session;
   }
 
-  /** Stores runs that a held run makes, each with its own answer; the same id twice is the same run. */
+  /** Stores runs that a held run makes, each with its own result; the same id twice is the same run. */
   abstract enqueueChildren(params: {
     readonly parent: Maker;
     readonly runs: readonly NewRun[];
   }): Promise<readonly EnqueueResult[] | "stale">;
 
   /**
-   * Stores a batch with its children in one transaction. If the run has one of that name already, it
-   * answers as it did then and makes nothing. A batch without children that are still to end makes
-   * the run that comes after at once.
+   * Stores a batch with its children in one transaction. If the run already has a batch of that name, it makes nothing
+   * and returns the first result again. A batch without open children makes the run that follows at once.
    */
   abstract enqueue(batch: NewBatch): Promise<BatchAnswer | "stale">;
 
   /**
-   * Stores a called run and the wait for its end in one transaction. If the wait is there already, it makes nothing. Returns
-   * the open waits of the run.
+   * Stores a called run and the wait for its end in one transaction. If the wait already exists, it makes nothing.
+   * Returns the open waits of the run.
    */
   abstract call(call: NewCall): Promise<OpenWaits | "stale">;
 
-  /** One more attempt for failed children, in the order of their ids, a bounded number at once. */
+  /** Grants failed children one more attempt, in the order of their ids, a bounded number per call. */
   abstract retryChildren(params: RetryChildren): Promise<readonly RunId[]>;
 
-  /** In the order of their making. */
+  /** In the order in which they were made. */
   async list(run: RunId): Promise<readonly BatchRecord[]> {
     const found = await this.#session.read({ verb: "batches.list", sql: LIST, params: { run } });
     return found.map(toBatchRecord);
@@ -190,8 +189,8 @@ export abstract class Batches {
 }
 
 /**
- * Inside of the transaction that stores a batch, before its children: its number, or what the call that made it returned.
- * `numbers` are the lane and the policy of the run that comes after.
+ * Runs inside the transaction that stores a batch, before its children. Returns the number of the batch, or the result
+ * of the call that stored it before. `numbers` are the lane and the policy of the run that follows.
  */
 export function* beginBatch(
   { parent: { id: parent }, name, after }: NewBatch,
@@ -210,7 +209,7 @@ export function* beginBatch(
   return { made: toBatchAnswer((yield* row(MADE_BATCH, { parent, name })) ?? {}) };
 }
 
-/** The same after its children: `counts` is for the statement that counts them, which each engine has its own way to do. */
+/** Runs after the children were stored: `counts` is for the statement that counts them, which differs by engine. */
 export function* fillBatch(
   id: number,
   batch: NewBatch,
@@ -225,18 +224,18 @@ export function* fillBatch(
   return { answer: { scheduled, errors }, counts };
 }
 
-/** A call as the batch of one child that it is. */
+/** Represents a call as a batch with one child. */
 export function batchOfCall({ parent, name, generation, child }: NewCall): NewBatch {
   const children = [{ index: 0, run: child }];
   return { parent, name: callName(generation, name), children, errors: [], after: null };
 }
 
-/** Inside of a transaction: whether the call was stored before, and its answer lost. */
+/** Runs inside a transaction: whether the call was stored before, with its reply lost. */
 export function* isCalled({ parent, name }: NewCall): Steps<boolean> {
   return (yield* row(KNOWN_CALL, { id: parent.id, name })) !== undefined;
 }
 
-/** The same, at its end: the wait for the child. */
+/** Runs at the end of that transaction: stores the wait for the child. */
 export function* addCall(call: NewCall, batch: number): Steps<void> {
   const { parent, name, generation, child, isLeft } = call;
   const { id, fence } = parent;
@@ -244,7 +243,7 @@ export function* addCall(call: NewCall, batch: number): Steps<void> {
   yield* run(ADD_CALL, { id, fence, name, generation, job, child: child.id, batch, isLeft });
 }
 
-/** Runs that hold keys of this batch and were there before it. */
+/** Runs that hold keys of this batch and existed before it. */
 function foreignRuns(answers: readonly EnqueueResult[]): RunId[] {
   const own = ownRuns(answers);
   const ids = answers.flatMap((answer) => ("conflict" in answer ? [] : [answer.id]));
@@ -252,9 +251,9 @@ function foreignRuns(answers: readonly EnqueueResult[]): RunId[] {
 }
 
 /**
- * How the entries of a batch count. An entry whose key is taken by a run that was not made by this batch is no child of it:
- * if that run has ended, its outcome counts at once; if it is still live, the entry is refused, as nobody would tell the
- * batch of its end. `endedAs` has the status code of those of the foreign runs that are terminal.
+ * How the entries of a batch count. An entry whose key belongs to a run that this batch did not make is not a child. If
+ * that run has ended, its outcome counts at once; if it is live, the entry is refused, because nothing would report its
+ * end to the batch. `endedAs` has the status codes of the foreign runs that are terminal.
  */
 function countBatch(
   { children, errors: refused }: Pick<NewBatch, "children" | "errors">,
@@ -299,7 +298,7 @@ function ownRuns(answers: readonly EnqueueResult[]): Set<RunId> {
   );
 }
 
-/** What the call that made a batch returned. */
+/** The result of the call that made a batch. */
 function toBatchAnswer(row: Row): BatchAnswer {
   return { scheduled: Number(row.scheduled), errors: json<BatchError[]>(row.errors) ?? [] };
 }

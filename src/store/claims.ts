@@ -239,7 +239,7 @@ export function isSameEnd(
   const cancelled = [ATTEMPT_ENDS.indexOf("cancelled"), 10 + TERMINAL_CODES.cancelled];
   switch (settlement.to) {
     case "completed":
-      // A different result is a different end: the first one stays, and the caller is told.
+      // A different result is a different end: the first one stays, and the caller gets an error.
       return (
         recorded.ended === 10 + TERMINAL_CODES.completed &&
         isSameResult(settlement.result, recorded.result)

@@ -1,4 +1,4 @@
-// Keeps instances: who takes part, what each executes, who was seen lately and who was made quiet.
+// Keeps instances: which take part, which jobs each executes, when each was last seen, and which are quiet.
 
 import { type Audited, auditedWrite } from "./audit.js";
 import type { JobAnnouncement, Jobs } from "./jobs.js";
@@ -16,7 +16,9 @@ on conflict (id) do update set jobs = excluded.jobs, schedules = excluded.schedu
   seen_at = excluded.seen_at, retired_at = null, remote_by = null
 returning no`;
 
-/** No row where a live instance of another owner has the name. Also for the SQL function that acquires due runs. */
+/**
+ * Returns no row if a live instance of another owner has the name. The SQL function that acquires due runs uses it too.
+ */
 export const ANNOUNCE_REMOTE = /* sql */ `
 insert into {instance} as i (id, jobs, schedules, is_scheduler, works, queues, poll_ms, started_at, seen_at, remote_by)
 select :instanceId, '[]', '[]', false, :works::json, :queues::json, :pollMs::bigint, n.at, n.at, :by::text
@@ -30,7 +32,7 @@ returning no`;
 
 const RETIRE = /* sql */ `update {instance} set retired_at = {now}, seen_at = {now} where no = :holder`;
 
-/** Leases are summed up once, not for each instance. */
+/** Sums up leases once, not once per instance. */
 const LIST = /* sql */ `
 with now as materialized (select {now} as at),
 known as materialized (
@@ -68,22 +70,22 @@ export type InstanceAnnouncement = {
   /** Names of the schedules that its code declares. */
   readonly schedules: readonly string[];
   readonly isScheduler: boolean;
-  /** What it executes. Left out: nothing. */
+  /** The jobs that it executes. Left out: none. */
   readonly works?: ClaimScope;
-  /** It counts as gone when it was not seen for several of these. */
+  /** An instance that was not seen for several of these intervals counts as gone. */
   readonly pollMs: number;
 };
 
 /** A remote worker that takes part as an instance. */
 type RemoteAnnouncement = {
   readonly instanceId: string;
-  /** Whose credential it came with: the name is that owner's while it lives. */
+  /** The owner of its credential: a live name belongs to its owner. */
   readonly by: string;
   readonly works: ClaimScope;
   readonly pollMs: number;
 };
 
-/** What this instance may claim: its jobs, in these queues (all where null). */
+/** The jobs and queues that this instance may claim; null: all. */
 export type ClaimScope = {
   readonly jobs: readonly string[];
   readonly queues: readonly string[] | null;
@@ -104,9 +106,9 @@ export type InstanceRecord = {
   readonly retiredAt: number | null;
   /** How many runs it holds. */
   readonly held: number;
-  /** How far its clock is from the database's, as far as that is certain; null before it was looked at. */
+  /** The certain part of its clock's offset from the database's; null before the first measurement. */
   readonly skewMs: number | null;
-  /** Since when it claims and fires nothing, by whom and why. */
+  /** Since when it is quiet, by whom and why. */
   readonly quietAt: number | null;
   readonly quietBy: string | null;
   readonly quietNote: string | null;
@@ -114,7 +116,7 @@ export type InstanceRecord = {
 
 type InstanceFilter = {
   readonly limit: number;
-  /** The last one of the page before. */
+  /** The last instance of the previous page. */
   readonly after?: Pick<InstanceRecord, "isLive" | "no">;
 };
 
@@ -134,9 +136,9 @@ export class Instances {
     this.#jobs = jobs;
   }
 
-  /** Writes this instance and its jobs down; returns the number that names it as a holder. */
+  /** Stores this instance and its jobs; returns the number that identifies it as a holder. */
   async announce(instance: InstanceAnnouncement): Promise<number> {
-    // First: whoever sees the instance finds its jobs.
+    // Stored first: a reader that finds the instance also finds its jobs.
     await this.#jobs.announce(instance.jobs);
     const [found] = await this.#session.write({
       ...{ verb: "instances.announce", sql: ANNOUNCE, params: instanceColumns(instance) },
@@ -145,7 +147,7 @@ export class Instances {
     return Number(found?.no);
   }
 
-  /** The number of a remote worker's instance; null where a live instance of another owner has the name. */
+  /** The number of a remote worker's instance; null if a live instance of another owner has the name. */
   async announceRemote(worker: RemoteAnnouncement): Promise<number | null> {
     const [found] = await this.#session.write({
       ...{ verb: "instances.announceRemote", sql: ANNOUNCE_REMOTE, params: remoteColumns(worker) },
@@ -154,7 +156,7 @@ export class Instances {
     return numberOrNull(found?.no);
   }
 
-  /** The instance is gone in good order. It does not wait for that: others notice its silence anyway. */
+  /** Marks the instance as stopped. Does not wait for the result: other instances notice its silence anyway. */
   async retire(params: { readonly holder: number }): Promise<void> {
     await this.#session.write({
       ...{ verb: "instances.retire", sql: RETIRE, params },
@@ -170,8 +172,8 @@ export class Instances {
   }
 
   /**
-   * Makes an instance claim and fire nothing until it is woken; it learns of it by its own poll. False if there is no
-   * such instance. Quieting again keeps the time, and the note if none is given.
+   * Makes an instance claim and fire nothing until it is woken; its own poll reads this. False if there is no such
+   * instance. A second call keeps the time, and the note if none is given.
    */
   async setQuiet({ audit, ...params }: QuietParams): Promise<boolean> {
     const statement = { verb: "instances.setQuiet", sql: SET_QUIET, params };

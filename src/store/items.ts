@@ -14,16 +14,16 @@ type Grant = { readonly id: RunId; readonly fence: number };
 export type ItemWrite = Grant & {
   readonly key: string;
   readonly outcome: string;
-  /** JSON of what was done; null where it failed. */
+  /** The value of a done item as JSON; null if it failed. */
   readonly value: string | null;
-  /** JSON of why it failed; null where it is done. */
+  /** The error of a failed item as JSON; null if it is done. */
   readonly error: string | null;
   readonly durationMs: number;
 };
 
 /**
- * Stored, also if the equal item was there before. Stale: the fence is no longer the current one.
- * Otherwise the item was done before, with this other value, which stays.
+ * Stored: also if an equal item existed before. Stale: the fence is no longer the current one. Otherwise the item was
+ * done before with the returned value, which stays.
  */
 export type ItemResult =
   | "stored"
@@ -40,7 +40,7 @@ export type ItemRecord = {
   readonly durationMs: number;
   readonly value: string | null;
   readonly error: string | null;
-  /** The page ends here since it has its bytes; there are more. */
+  /** The page ends here because of its size; more items follow. */
   readonly isFollowed?: true;
 };
 
@@ -48,13 +48,13 @@ export type ItemFilter = {
   readonly id: RunId;
   readonly outcome?: string;
   readonly sort: "key" | "slowest";
-  /** Continues after this one. */
+  /** The page continues after this item. */
   readonly after?: { readonly key: string; readonly durationMs: number };
   readonly limit: number;
 };
 
 export const ITEMS_BY_KEYS = {
-  // A join through an index for each key: a kept plan would else read all items of a large run.
+  // One index lookup per key: a kept plan could otherwise read all items of a large run.
   postgres: /* sql */ `
 select i.key, i.outcome, i.value from unnest(:keys::text[]) k (key),
   lateral (select x.key, x.outcome, x.value from {item} x
@@ -85,7 +85,7 @@ const LIST = {
   }),
 } as const;
 
-/** What reads items; each engine adds how it stores them. */
+/** The verbs that read items; each engine adds those that store them. */
 export abstract class Items {
   readonly #session: StoreSession;
 
@@ -93,12 +93,12 @@ export abstract class Items {
     this.#session = session;
   }
 
-  /** Stores items, each by itself: one that is stale or differs does not keep the others back. */
+  /** Stores items one by one: a stale or conflicting item does not affect the others. */
   abstract store(items: readonly ItemWrite[]): Promise<readonly ItemResult[]>;
 
   /**
-   * Items of a run that are done: those with these keys, or else the first ones by key, as many as
-   * `limit` and `charsMax` of values allow. `isAll`: there are no others.
+   * Done items of a run: those with these keys, or else the first ones by key, as many as `limit` and `charsMax` of
+   * values allow. `isAll`: there are no others.
    */
   async done({
     id,
@@ -146,7 +146,7 @@ function toItemRecord(row: Row): ItemRecord {
   };
 }
 
-/** Rows that a limit or the size of their values has cut off are not all. */
+/** A limit, or the size of the values, has cut off rows: these are not all. */
 function toDoneItems(
   rows: readonly Row[],
   { limit }: { readonly limit: number },
@@ -155,7 +155,7 @@ function toDoneItems(
   return { items, isAll: rows.length < limit && rows.every((row) => flag(row.is_within)) };
 }
 
-/** One that is done meets one that comes: the equal one is no news, another one changes nothing. */
+/** An incoming item that is already done: an equal one counts as stored, a different one changes nothing. */
 export function judgeRepeat(
   item: ItemWrite,
   done: { readonly outcome: string; readonly value: string },
@@ -172,8 +172,8 @@ export function wholeMs(durationMs: number): number {
 }
 
 /**
- * The same item twice in one call: the later ones come after the first has been stored, so that
- * what they mean is judged as if they had come alone.
+ * If the same item occurs twice in one call, the later one is judged after the first was stored, as if they had come in
+ * separate calls.
  */
 export function inRounds(items: readonly ItemWrite[]): (readonly number[])[] {
   const rounds: number[][] = [];

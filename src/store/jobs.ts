@@ -46,7 +46,7 @@ export type JobAnnouncement = {
   readonly policy: Policy;
   /** Left out: none. */
   readonly limits?: Limits;
-  /** What an input looks like, as JSON Schema in JSON text. Left out or null: nobody knows. */
+  /** The schema of the input, as JSON Schema in JSON text. Left out or null: unknown. */
   readonly inputSchema?: string | null;
 };
 
@@ -57,7 +57,7 @@ export abstract class Jobs {
     this.#session = session;
   }
 
-  /** Writes jobs down without an instance: for schedules that are made where nothing was started. */
+  /** Stores jobs without an instance: for schedules that are made where nothing was started. */
   abstract announce(jobs: readonly JobAnnouncement[]): Promise<void>;
 
   /** Jobs as the newest instance announced them. */
@@ -65,20 +65,20 @@ export abstract class Jobs {
     return (await this.#session.read({ verb: "jobs.list", sql: LIST })).map(toAnnouncement);
   }
 
-  /** Those of these jobs that live instances of the library execute or send to a target. */
+  /** Those of these jobs that live instances execute or send to a target. */
   async local(names: readonly string[]): Promise<readonly string[]> {
     const found = await this.#session.read({ verb: "jobs.local", sql: LOCAL, params: { names } });
     return found.map(({ job }) => String(job));
   }
 
-  /** Those of these jobs that an instance announced or that have had a run, by name. */
+  /** Those of these jobs that an instance has announced or that have had a run, by name. */
   async known(names: readonly string[]): Promise<readonly string[]> {
     const found = await this.#session.read({ verb: "jobs.known", sql: KNOWN, params: { names } });
     return found.map(({ name }) => String(name));
   }
 }
 
-/** The columns of a job, without its policy, whose number each engine finds its own way. */
+/** The columns of a job without its policy: each engine finds the policy's number its own way. */
 export function jobColumns({ name, queue, priority, version, ...job }: JobAnnouncement): Row {
   const { concurrency, rate } = job.limits ?? NO_LIMITS;
   return {
@@ -111,7 +111,7 @@ export function toLimits(row: Row): Limits {
   };
 }
 
-/** Equal policies are one row: this text is how they are recognised. */
+/** Equal policies share one row, which is found by this text. */
 export function policyDigest({ leaseMs, timeoutMs, retry, onLost }: Policy): string {
   const { attempts, delayMs, factor, maxMs, jitter } = retry;
   const onLostCode = ON_LOST.indexOf(onLost);

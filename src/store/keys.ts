@@ -1,19 +1,19 @@
-// Keeps the named keys that open the HTTP interface. A key that was revoked or has expired opens nothing, on every
-// instance and after every restart.
+// Keeps the named keys that open the HTTP API. A key that was revoked or has expired opens nothing, on every instance
+// and after every restart.
 
 import { type Audited, addAudit } from "./audit.js";
 import { flag, numberOrNull, type Row } from "./rows.js";
 import { row, rows, type Steps, type StoreSession } from "./session.js";
 import { endSessionsOf } from "./sessions.js";
 
-/** The last use is written at most once in so long, however often a key is used. */
+/** The last use is written at most once in this time, however often a key is used. */
 const USE_STEP_MS = 3_600_000;
-/** A key is still listed for so long after it has expired. */
+/** An expired key is listed for this long. */
 const EXPIRED_KEPT_MS = 30 * 86_400_000;
 
 /**
- * Names the key in the rows of its sessions: by its name and the beginning of its digest, so that no session becomes one of a
- * later key of that name. The fingerprint of a configured secret never has a colon.
+ * Identifies the key in the rows of its sessions: by its name and the beginning of its digest, so that a later key of
+ * the same name gets no old session. The fingerprint of a configured secret never has a colon.
  */
 const SESSION = "'key:' || name || ':' || substr(digest, 1, 16)";
 
@@ -46,7 +46,7 @@ export type KeyRecord = {
   readonly name: string;
   /** Of the secret. */
   readonly digest: string;
-  /** Names it in the rows of its sessions: `key:`, the name, a colon and the beginning of the digest. */
+  /** Identifies it in the rows of its sessions: `key:`, the name, a colon and the beginning of the digest. */
   readonly session: string;
   readonly scopes: readonly string[];
   /** Null: every job, every queue. */
@@ -59,7 +59,7 @@ export type KeyRecord = {
   readonly usedAt: number | null;
   /** By the database's clock. */
   readonly isExpired: boolean;
-  /** The last use that is stored is old enough to be written again. */
+  /** The stored last use is old enough to be written again. */
   readonly isUseDue: boolean;
 };
 
@@ -81,7 +81,7 @@ export class AccessKeys {
     return this.#session.transaction("keys.create", { lost: "repeat" }, function* () {
       const created = yield* row(CREATE, keyParams(key));
       if (created) yield* addAudit(audit);
-      // The transaction may have been repeated: the key of this digest is ours, whichever try stored it.
+      // The transaction may have been repeated: the key with this digest is ours, whichever try stored it.
       const stored = yield* row(BY_NAME, { name: key.name });
       return stored?.digest === key.digest ? toKeyRecord(stored) : null;
     });
@@ -101,7 +101,7 @@ export class AccessKeys {
     return found ? toKeyRecord(found) : null;
   }
 
-  /** Removes a key and ends its sessions. False if there was none. */
+  /** Removes a key and ends its sessions. False if there was no such key. */
   revoke({ name, audit }: { readonly name: string } & Audited): Promise<boolean> {
     return this.#session.transaction("keys.revoke", { lost: "repeat" }, function* () {
       const revoked = yield* row(REVOKE, { name });
@@ -114,7 +114,7 @@ export class AccessKeys {
 
   /** Notes that the key was used, at most once an hour. */
   async touch(name: string): Promise<void> {
-    // A second execution finds the use of the first one and changes nothing.
+    // A second execution finds the use that the first one stored, and changes nothing.
     await this.#session.write({ verb: "keys.touch", sql: TOUCH, params: { name }, lost: "repeat" });
   }
 }
@@ -141,7 +141,7 @@ function toKeyRecord(row: Row): KeyRecord {
   };
 }
 
-/** A list that cannot be read names nothing: a damaged row opens nothing, and no limit is lost. */
+/** An unreadable list means no names at all, not no limit: a damaged row opens nothing. */
 function namesOf(text: unknown): readonly string[] | null {
   if (text === null) return null;
   try {

@@ -1,5 +1,5 @@
-// The database of an instance, opened once, when the first verb needs it. A failed opening is tried again
-// by the next verb; after a stop every verb is refused.
+// Opens the database of an instance once, when the first verb needs it. After a failed opening the next verb tries
+// again; after a stop every verb is refused.
 
 import { StoppedError, StoreGoneError, StoreUnavailableError } from "../shared/errors.js";
 import { type Clock, delay } from "../shared/ports.js";
@@ -7,7 +7,7 @@ import type { Store } from "./store.js";
 
 const RETRY_FIRST_MS = 100;
 const RETRY_MAX_MS = 1_000;
-/** While a start waits, it says so at once and then this often. */
+/** A waiting start logs this at once, and then at this interval. */
 const SAY_EVERY_MS = 5_000;
 
 export class LazyStore {
@@ -50,7 +50,7 @@ export class LazyStore {
     return this.#opening;
   }
 
-  /** The store, open. A database that is not there yet is tried again until `timeoutMs` have passed. */
+  /** The open store. Retries an unavailable database until `timeoutMs` have passed. */
   async waitFor(
     verb: string,
     params: {
@@ -79,13 +79,16 @@ export class LazyStore {
     }
   }
 
-  /** Throws after a stop; answers whether the store can be used without waiting. */
+  /** Throws after a stop; returns whether the store can be used without waiting. */
   isOpenFor(verb: string): boolean {
     this.requireRunning(verb);
     return this.#isOpen;
   }
 
-  /** From here on verbs are refused, with this error if there is one; those under way go on until it is closed. */
+  /**
+   * From now on verbs are refused, with this error if one is given; verbs in progress continue until the store is
+   * closed.
+   */
   stop(why?: StoreGoneError): void {
     this.#stopped.abort(why);
   }

@@ -1,5 +1,5 @@
 // Keeps log lines with their runs. An append checks the fence of the lease, so each engine has its own code for it; all
-// other verbs stand here once.
+// other verbs are written here once.
 
 import type { RunId } from "../runs/rules/run.js";
 import { type Row, textOrNull } from "./rows.js";
@@ -8,7 +8,7 @@ import { PAGE_BYTES_MAX } from "./sql/list-page.js";
 
 const COLUMNS = "fence, no, attempt, at, level, message, fields";
 
-/** What a line weighs beside its texts, roughly. */
+/** The approximate size of a line beside its texts. */
 const LINE_BYTES = 128;
 
 /** The page ends when its lines have its bytes; it has at least one line. */
@@ -20,7 +20,7 @@ select ${COLUMNS} from (
   ) w
 ) p where p.weight_before < ${PAGE_BYTES_MAX} order by fence, no`;
 
-/** The line about dropped lines is the one whose fields say how many. */
+/** The line that reports dropped lines is the one whose fields have their number. */
 const KEPT = /* sql */ `
 select coalesce(max(no) filter (where not is_marker), 0) as last,
   coalesce(sum(length(message)) filter (where not is_marker and no not between :first::int and :last::int), 0) as chars,
@@ -30,7 +30,7 @@ from (
   from {log} where run = :id::uuid and fence = :fence::bigint and no > 0
 ) l`;
 
-/** Line 0: it is told apart from what was logged, and never in the way of a worker that counts from 1. */
+/** Line 0: distinct from the handler's lines, because a worker counts from 1. */
 const KEEP_REPLY = /* sql */ `
 insert into {log} (run, fence, no, attempt, at, level, message, fields)
 select id, :fence::bigint, 0, :attempt::smallint, {now} - :agoMs::bigint, :level::smallint, :message::text, :fields::text
@@ -41,14 +41,14 @@ do update set at = excluded.at, level = excluded.level, message = excluded.messa
 const REPLIES = /* sql */ `
 select ${COLUMNS} from {log} where run = :id::uuid and no = 0 order by fence`;
 
-/** As the tables store them: by their place. */
+/** As the tables store them: by position. */
 export const LOG_LEVELS_KEPT = ["debug", "info", "warn", "error"] as const;
 export type KeptLevel = (typeof LOG_LEVELS_KEPT)[number];
 
 export type LogLine = {
   readonly id: RunId;
   readonly fence: number;
-  /** Counted by the holder, from 1 for each grant: the same line sent twice is one line. */
+  /** Counted by the holder, from 1 for each grant: a line that is sent twice is stored once. */
   readonly no: number;
   readonly level: KeptLevel;
   readonly agoMs: number;
@@ -69,16 +69,16 @@ export type LogRecord = {
 
 /** How much of an attempt is kept so far, under one grant. */
 type KeptLog = {
-  /** The largest number of a line; 0: none is kept. The line about dropped lines does not count. */
+  /** The largest number of a line; 0: no line is kept. The line that reports dropped lines does not count. */
   readonly last: number;
-  /** Characters of messages, without those lines whose numbers are in the range that was asked for. */
+  /** Characters of messages, without the lines in the requested range of numbers. */
   readonly chars: number;
   /** How many lines were dropped so far, and the largest number among them; 0: none. */
   readonly dropped: number;
   readonly droppedTo: number;
 };
 
-/** The reply to a run that was sent to a remote target: the line before the first one of its grant. */
+/** The reply to a dispatch: stored as the line before the first one of its grant. */
 export type ReplyLine = Omit<LogLine, "no"> & { readonly attempt: number };
 
 /** Lines of held runs, as one holder sends them. */
@@ -92,20 +92,20 @@ export abstract class Logs {
   }
 
   /**
-   * Keeps lines with their runs, as long as they are held under these fences; a line that is there already takes the new
-   * words. Returns the grants whose lines were refused, each once.
+   * Stores lines with their runs while these fences are current; a line that exists takes the new text. Returns the
+   * grants whose lines were refused, each once.
    */
   abstract append(
     params: AppendParams,
   ): Promise<readonly { readonly id: RunId; readonly fence: number }[]>;
 
   /**
-   * Keeps what came back, also of a run that has ended meanwhile: a remote worker may call back before its reply is here,
-   * and nobody else ever has this fence.
+   * Stores the reply to a dispatch, also if the run has ended meanwhile: a remote worker may call back before its reply
+   * arrives, and a fence has only one holder.
    */
   async keepReply({ level, ...reply }: ReplyLine): Promise<void> {
     const params = { ...reply, level: LOG_LEVELS_KEPT.indexOf(level) };
-    // Not repeated: a second execution would move the time of the line.
+    // Not repeated: a second execution would change the time of the line.
     await this.#session.write({
       ...{ verb: "logs.keepReply", sql: KEEP_REPLY, params },
       lost: "report",
@@ -118,7 +118,7 @@ export abstract class Logs {
     return found.map(toLogRecord);
   }
 
-  /** How much is kept of a grant; `first` to `last` are about to be written again. */
+  /** How much is kept of a grant; the lines from `first` to `last` will be written again. */
   async kept(params: {
     readonly id: RunId;
     readonly fence: number;
@@ -129,7 +129,7 @@ export abstract class Logs {
     return toKeptLog(found);
   }
 
-  /** The oldest first, those after a line: `limit` of them, or as many as fill the bytes of a page. */
+  /** The oldest lines first, after the given line: `limit` of them, or as many as fill the bytes of a page. */
   async list({
     id,
     after,
@@ -145,7 +145,7 @@ export abstract class Logs {
   }
 }
 
-/** Whether these may not be all: there are as many as wanted, or they fill a page. */
+/** Whether more lines may follow: these are as many as requested, or they fill a page. */
 export function isFullPage(records: readonly LogRecord[], limit: number): boolean {
   const weight = ({ message, fields }: LogRecord) =>
     Buffer.byteLength(message) + Buffer.byteLength(fields ?? "") + LINE_BYTES;
@@ -165,7 +165,7 @@ function toLogRecord(row: Row): LogRecord {
   };
 }
 
-/** `marker`: the fields of the line about dropped lines. */
+/** `marker`: the fields of the line that reports dropped lines. */
 function toKeptLog({ last, chars, marker }: Row): KeptLog {
   const { dropped = 0, to = 0 } = JSON.parse(textOrNull(marker) ?? "{}") as {
     readonly dropped?: number;

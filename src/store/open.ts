@@ -1,5 +1,5 @@
-// Which store a `database` option means. Nothing is connected or imported here but the store's own
-// code: a driver is loaded when a database of its kind is opened.
+// Finds the store that a `database` option means. It connects to nothing and imports only the store's own code: a
+// driver is loaded when a database of its kind is opened.
 
 import { ConfigurationError, type Problem } from "../shared/errors.js";
 import type { Clock, Random } from "../shared/ports.js";
@@ -42,7 +42,7 @@ export function storeFor(params: OpenParams): Store {
     : new SqliteStore({ ...params, source: { file } });
 }
 
-/** What is wrong with where the tables are to be. Opens nothing. */
+/** The problem with the place of the tables, in words. Opens nothing. */
 export function placeProblems({
   database,
   schema,

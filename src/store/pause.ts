@@ -1,5 +1,5 @@
-// Keeps the pause of everything: one row for each, the one that is on without an end. From the commit on, every statement
-// that would fire or claim reads the pause itself: an instance needs no notification first.
+// Keeps the pause of everything: one row for each pause; the current one has no end. From the commit on, every
+// statement that would fire or claim reads the pause itself: an instance needs no notification first.
 
 import type { Pause } from "../operations/rules/pause.js";
 import { type Audited, addAudit, auditedWrite } from "./audit.js";
@@ -8,7 +8,7 @@ import { row, rows, type Steps, type StoreSession } from "./session.js";
 
 const COLUMNS = "at, until_at, by, note";
 
-/** No row: it is on already, with that note or without another. */
+/** Returns no row if a pause is on already, with this note or another. */
 const BEGIN = /* sql */ `
 insert into {pause} as p (at, by, note) values ({now}, :by, :note)
 on conflict ((until_at is null)) where until_at is null do update set note = excluded.note
@@ -18,15 +18,15 @@ returning ${COLUMNS}`;
 const END = /* sql */ `
 update {pause} set until_at = {greatest}({now}, at) where until_at is null returning ${COLUMNS}`;
 
-/** Also for statements that are about to fire or to claim on SQLite. */
+/** Also for statements that will fire or claim on SQLite. */
 export const PAUSE_ON = /* sql */ `select ${COLUMNS} from {pause} where until_at is null`;
 
-/** As long as a tick that is still to be recorded may fall into one, it is kept. */
+/** A pause is kept for as long as an unrecorded tick may fall into it. */
 const PRUNE = /* sql */ `
 delete from {pause} where until_at < {now} - :keepMs::bigint
   and not exists (select 1 from {schedule} s where s.next_at < {pause}.until_at) returning id`;
 
-/** Why an instance claims and fires nothing: everything is paused, or it alone was told to be quiet. */
+/** Why an instance claims and fires nothing: everything is paused, or this instance is quiet. */
 export type GlobalPause = {
   readonly kind: "all" | "quiet";
   readonly since: number;
@@ -40,7 +40,7 @@ export class Pauses {
     this.#session = session;
   }
 
-  /** Pausing again keeps the time and who did it, and the note if none is given. */
+  /** A second call keeps the time and the author, and the note if none is given. */
   async begin({
     by,
     note,
@@ -56,25 +56,25 @@ export class Pauses {
           return begun ?? (yield* row(PAUSE_ON));
         },
       );
-      // None on PostgreSQL: it was on already, and somebody has ended it between the two statements.
+      // Nothing is found on PostgreSQL if another caller ended the pause between the two statements.
       if (found) return toPause(found);
     }
   }
 
-  /** The pause that this has ended; null if none was on. */
+  /** The pause that this call has ended; null if none was on. */
   async end({ audit }: Audited = {}): Promise<Pause | null> {
     const ended = await auditedWrite(this.#session, { verb: "pause.end", sql: END, audit });
     return ended ? toPause(ended) : null;
   }
 
-  /** The pause that is on. */
+  /** The current pause. */
   async get(): Promise<Pause | null> {
     const [found] = await this.#session.read({ verb: "pause.get", sql: PAUSE_ON });
     return found ? toPause(found) : null;
   }
 }
 
-/** Removes pauses that ended longer ago; returns how many. */
+/** Removes pauses that ended before that time; returns how many. */
 export function* prunePauses(keepMs: number): Steps<number> {
   return (yield* rows(PRUNE, { keepMs })).length;
 }

@@ -8,7 +8,10 @@ import { flag, json, numberOrNull, type Row, textOrNull } from "./rows.js";
 import { NEVER_MS } from "./schema/waits.js";
 import type { StoreSession } from "./session.js";
 
-/** No row where the run is not pending. Each run of `s.live` has a place there, and so has this one, if it is there. */
+/**
+ * Returns no row if the run is not pending. Every run of `s.live`, and this run if it is in the list, has its position
+ * there.
+ */
 const pendingReason = (live: { source: string; place: string; ownPlace: string }) => /* sql */ `
 with now as materialized (select {now} as at),
 pending as materialized (
@@ -65,7 +68,7 @@ const PENDING_REASON = {
   }),
 };
 
-/** The wait that ends first, of a run that sleeps. */
+/** Of a sleeping run: the wait that ends first. */
 type WaitReason = {
   readonly reason: "sleep" | "signal" | "run";
   readonly since: number;
@@ -93,7 +96,7 @@ export type PendingReason =
       readonly key: string;
       readonly limit: number;
       readonly held: number;
-      /** How many of the same key go first. */
+      /** How many runs of the same key go first. */
       readonly ahead: number;
     }
   | {
@@ -101,7 +104,7 @@ export type PendingReason =
       readonly key: string;
       readonly limit: number;
       readonly perMs: number;
-      /** When the next one may begin. */
+      /** When the next run of the key may begin. */
       readonly until: number;
       readonly ahead: number;
     }
@@ -119,7 +122,7 @@ export async function readPendingReason(
   return found ? toPendingReason(found) : null;
 }
 
-/** Kind, since, until, signal, key, child. A step that waits to be tried again is a sleep. */
+/** Kind, since, until, signal, key, child. A step that will be tried again counts as a sleep. */
 type FirstWait = readonly [
   number,
   number,
@@ -138,7 +141,7 @@ function waitReason([kind, since, until, signal, key, child]: FirstWait): WaitRe
 function toPendingReason(row: Row): PendingReason {
   const now = Number(row.now);
   const wakeAt = numberOrNull(row.wake_at);
-  // A gate that is free keeps nothing: the next poll of any instance opens it.
+  // A free gate blocks nothing: the next poll of any instance opens it.
   if (row.gate === "schedule" && flag(row.is_kept)) return { reason: "schedule" };
   const first = json<FirstWait>(row.first_wait);
   if (first && row.gate === null && wakeAt !== null && wakeAt > now) return waitReason(first);

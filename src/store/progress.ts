@@ -1,4 +1,4 @@
-// Keeps the progress of runs. Reads are written once; each engine writes in its own way, as it renews leases.
+// Keeps the progress of runs. Reads are written once; each engine writes its own way, like its renewals.
 
 import type { RunId } from "../runs/rules/run.js";
 import { numberOrNull, type Row, textOrNull } from "./rows.js";
@@ -13,7 +13,7 @@ const LISTED = of(
   `case when octet_length(stages::text) <= ${LISTED_STAGES_BYTES_MAX} then stages::text else '[]' end`,
 );
 
-/** How far a held run is. What happened before the call is told by how long ago it was. */
+/** How far a held run is. Earlier times are given as durations before the call. */
 export type ProgressWrite = {
   readonly id: RunId;
   readonly fence: number;
@@ -21,7 +21,7 @@ export type ProgressWrite = {
   readonly done: number | null;
   readonly total: number | null;
   readonly agoMs: number;
-  /** Every stage of this attempt so far, the first one first; those that are stored keep their times. */
+  /** Every stage of this attempt so far, the first one first; stored stages keep their times. */
   readonly stages: readonly { readonly stage: string; readonly agoMs: number }[];
 };
 
@@ -32,20 +32,20 @@ export type ProgressParams = {
   readonly timeoutMs?: number;
 };
 
-/** As a renewal is answered. */
+/** The same values as the result of a renewal. */
 export type ProgressResult = {
   readonly held: readonly {
     readonly fence: number;
     readonly leaseMs: number;
     readonly ids: readonly RunId[];
   }[];
-  /** Locked by somebody at this moment: neither stored nor lost; ask again. */
+  /** Another transaction has locked it at this moment: neither stored nor lost; try again. */
   readonly unknown: readonly number[];
 };
 
 export type ProgressRecord = {
   readonly id: RunId;
-  /** The attempt that told it: the last one that told anything. */
+  /** The attempt that reported it: the last one that reported any. */
   readonly attempt: number;
   readonly at: number;
   readonly stage: string | null;

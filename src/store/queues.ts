@@ -21,7 +21,7 @@ left join (
   from counts x join {lane} l on l.id = x.lane group by l.queue) c on c.queue = n.name
 order by n.name {bytewise}`;
 
-/** A pause that is on already is not written again, and resuming does not make a queue that nobody knows. */
+/** A pause that is on already is not written again, and resuming creates no unknown queue. */
 const PAUSE = /* sql */ `
 insert into {queue} as q (name, paused_at, pause_note)
 select :queue, case when :isPaused::boolean then {now} end, case when :isPaused::boolean then :note::text end

@@ -8,14 +8,14 @@ import type { RunId } from "../runs/rules/run.js";
 import { flag, type Row, textOrNull } from "./rows.js";
 import { row, rows, run, type Steps, type StoreSession } from "./session.js";
 
-/** So many of the newest ticks of each schedule are kept for as long as runs. */
+/** This many of the newest ticks of each schedule are kept for as long as runs. */
 export const TICKS_KEPT = 200;
 
 const LANES = "(select l.id from {lane} l where l.job = :job)";
 
 const NOW = /* sql */ `select {now} as now`;
 
-/** The newest run of the job that is one too many, among the newest of all. */
+/** The newest surplus run among the newest runs of the job. */
 const ONE_TOO_MANY = /* sql */ `
 select x.id from (select o.id, o.lane from {outcome} o order by o.id desc limit ${RETENTION_COUNT_MAX}) x
 where x.lane in ${LANES} order by x.id desc limit 1 offset :count`;
@@ -28,15 +28,15 @@ where o.id > coalesce(:after::uuid, '00000000-0000-0000-0000-000000000000')
   and o.id <= {greatest}(coalesce(:before::uuid, :edge::uuid), coalesce(:edge::uuid, :before::uuid))
 order by o.id limit :limit`;
 
-/** Judged once more as they are removed: a run that was retried since it was visited may have ended anew. */
+/** Checked again when they are removed: a run may have been retried and have ended again since the visit. */
 const REMOVE_OUTCOMES = /* sql */ `
 delete from {outcome} where id {any :ids::uuid[]}
   and ((:until::bigint is null and :edge::uuid is null) or finished_at < :until::bigint or id <= :edge::uuid)
 returning id`;
 
 /**
- * What else is kept of a run. A table with rows of runs adds a line here, and on PostgreSQL a partition to the days
- * (schema/schema.ts). The run goes last: by then nothing speaks of it.
+ * The other tables with rows of a run. A table with rows of runs adds a line here, and on PostgreSQL a partition to the
+ * days (schema/schema.ts). The run is removed last: by then no row refers to it.
  */
 const REMOVE_RUNS = [
   "delete from {attempt} where run {any :ids::uuid[]}",
@@ -67,20 +67,20 @@ delete from {backfill_run} where (schedule, at) in (
 export type PruneParams = {
   readonly keepMs: number;
   readonly keepTicksMs: number;
-  /** Of log lines that are kept with runs; they go with their runs at the latest. @default keepMs */
+  /** For log lines that are kept with runs; they are removed with their runs at the latest. @default keepMs */
   readonly keepLogsMs?: number;
   readonly limit: number;
 };
 
 type PruneJobParams = {
   readonly job: string;
-  /** Ended runs older than this go; null: by their number alone. */
+  /** Ended runs older than this are removed; null: only their number counts. */
   readonly keepMs: number | null;
-  /** All but the newest so many go; null: by their age alone. */
+  /** Only this many of the newest stay; null: only their age counts. */
   readonly keepCount: number | null;
-  /** Where the last call came to: nothing up to here is looked at again. */
+  /** The position of the last call: earlier runs are not visited again. */
   readonly after: RunId | null;
-  /** How many runs are looked at. */
+  /** How many runs are visited. */
   readonly limit: number;
 };
 
@@ -91,7 +91,7 @@ type PrunedJob = {
   readonly isDone: boolean;
 };
 
-/** Ended runs that go: with bounds only those up to `edge`, and those that ended before `until`. */
+/** Ended runs to remove: with bounds only those up to `edge`, and those that ended before `until`. */
 type EndedRuns = {
   readonly ids: readonly RunId[];
   readonly until?: number | null;
@@ -105,10 +105,10 @@ export abstract class Retention {
     this.#session = session;
   }
 
-  /** Removes what is past its time, a bounded amount; returns how much. */
+  /** Removes rows past their retention, a bounded number; returns how many. */
   abstract prune(params: PruneParams): Promise<number>;
 
-  /** The same for one job that keeps its runs for a shorter time. A repetition removes nothing more. */
+  /** The same for one job with a shorter retention. A repetition removes nothing more. */
   pruneJob({ job, keepMs, keepCount, after, limit }: PruneJobParams): Promise<PrunedJob> {
     const { engine } = this.#session;
     return this.#session.transaction("retention.pruneJob", { lost: "repeat" }, function* () {
@@ -123,7 +123,7 @@ export abstract class Retention {
   }
 }
 
-/** Inside of a transaction: removes these runs, if they have ended, with all that belongs to them; returns how many. */
+/** Runs inside a transaction: removes those of these runs that have ended, with all their rows; returns how many. */
 export function* removeEnded(
   engine: StoreSession["engine"],
   { ids, until = null, edge = null }: EndedRuns,
@@ -138,13 +138,13 @@ export function* removeEnded(
 
 type Visited = {
   readonly id: RunId;
-  /** It is of the job in question, and past its time. */
+  /** It belongs to the job in question, and is past its retention. */
   readonly isOld: boolean;
-  /** It is of the job in question, but ended too lately: it is looked at again. */
+  /** It belongs to the job in question, but ended too recently: it is visited again. */
   readonly isYoung: boolean;
 };
 
-/** What goes, and where the next call goes on. */
+/** The runs to remove, and the position for the next call. */
 function judgeVisited(
   visited: readonly Visited[],
   { after, limit }: { readonly after: RunId | null; readonly limit: number },

@@ -4,12 +4,12 @@ import { MODES, type Mode, type RunStatus, type TerminalStatus } from "../runs/r
 
 export type Row = Record<string, unknown>;
 
-/** The columns of `ready`, `waiting` and `lease` that count what happened to a run before. */
+/** The columns of `ready`, `waiting` and `lease` with the counters of a run. */
 export const COUNTERS = "attempt, losses, refunds, laters, extra";
 
 /**
- * Of a row of `ready` or `waiting`: no handler of the run was called. A run that was handed back, postponed or suspended
- * keeps its attempt, and one of its other counters shows it.
+ * For a row of `ready` or `waiting`: no handler of the run was called. A run that was handed back, postponed or
+ * suspended keeps its attempt, and one of its other counters shows it.
  */
 export const NOT_BEGUN = "attempt = 0 and refunds = 0 and laters = 0";
 

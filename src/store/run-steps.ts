@@ -1,5 +1,6 @@
-// Reads the steps and waits of one run for people: finished ones in the order in which they were recorded, then the open
-// ones. Long values are cut to their beginning, as a run may have thousands of them. Handlers read whole values (steps.ts).
+// Reads the steps and waits of one run for people: finished ones in the order in which they were recorded, then the
+// open ones. Long values are cut to their beginning, as a run may have thousands of them. Handlers read whole values
+// (steps.ts).
 
 import type { RunId } from "../runs/rules/run.js";
 import type { StepKind } from "../runs/rules/steps.js";
@@ -31,12 +32,12 @@ export type RunStepRecord = {
   readonly endedAt: number | null;
   readonly until: number | null;
   readonly signal: string | null;
-  /** Of a call: the job. */
+  /** The job of a call. */
   readonly key: string | null;
   readonly child: RunId | null;
   /** JSON, cut if it is long; null: a timeout, an error, or it is open. */
   readonly value: string | null;
-  /** Of a call `{ status, error }`; of a step that will be tried again the error of its last try. */
+  /** For a call `{ status, error }`; for a step that will be tried again the error of its last try. */
   readonly error: string | null;
 };
 
@@ -53,7 +54,7 @@ export async function readRunSteps(
   params: RunStepsParams,
 ): Promise<{ readonly ended: readonly RunStepRecord[]; readonly open: readonly RunStepRecord[] }> {
   const verb = "runs.steps";
-  // The open ones first: one that ends in between is in both, and none is missing.
+  // The open ones first: one that ends in between is then in both lists, and none is missing.
   const open = await session.read({ verb, sql: OPEN, params: { id: params.id } });
   const ended = (await session.read({ verb, sql: ENDED, params: { ...params } })).map(toRecord);
   const names = new Set(ended.map(({ name }) => name));

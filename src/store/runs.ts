@@ -22,7 +22,7 @@ import { idsWithDigits, pageOf, RUN_PAGE } from "./sql/list-page.js";
 
 const GET = /* sql */ `select * from {run_state} where id = :id::uuid`;
 
-/** Where the ids of a filtered list come from: state is a table, so each status has its own. */
+/** Which table the ids of a filtered list come from: the state of a run is its table, so each status has its own. */
 const SOURCES = {
   any: "select x.id, x.lane from {run} x",
   pending: "select x.id, x.lane from {ready} x union all select x.id, x.lane from {waiting} x",
@@ -33,7 +33,9 @@ const SOURCES = {
   cancelled: "select x.id, x.lane from {outcome} x where x.status = 3",
 } as const;
 
-/** The newest ids that a filter leaves. A text of six characters or more also finds the beginning or the end of an id. */
+/**
+ * The newest ids that match a filter. A text of six characters or more also finds the beginning or the end of an id.
+ */
 const matching = (status: keyof typeof SOURCES) => /* sql */ `
 select s.id from (${SOURCES[status]}) s
 where s.id < coalesce(:before::uuid, 'ffffffff-ffff-ffff-ffff-ffffffffffff')
@@ -101,12 +103,12 @@ export type RunRecord = {
   readonly leaseUntil: number | null;
   readonly key: string | null;
   readonly tags: readonly string[];
-  /** The W3C trace context of whoever asked for it. */
+  /** The W3C trace context of the call that enqueued the run. */
   readonly trace?: string;
   readonly cancelRequestedAt: number | null;
   /** How many items it has, by outcome. */
   readonly items: Readonly<Record<string, number>>;
-  /** Of the last one of a list that is shorter than was asked for, as it has all the bytes that a page may have: more follow. */
+  /** Set on the last run of a list that ends early because it has all the bytes of a page: more follow. */
   readonly isFollowed?: boolean;
 };
 
@@ -136,7 +138,7 @@ export type RunFilter = {
   readonly limit: number;
 };
 
-/** A page of ids, newest first. `next` goes on as `before`; null: these were the last. */
+/** A page of ids, newest first. `next` continues as `before`; null: these were the last. */
 type RunSelection = { readonly ids: readonly RunId[]; readonly next: RunId | null };
 
 export type CancelResult = "cancelled" | "requested" | "already_terminal" | "not_found";
@@ -155,7 +157,7 @@ export abstract class Runs {
   ): Promise<CancelResult>;
   /** For runs that no schedule made; the others are revived under their schedule's row. */
   abstract retry(params: { readonly id: RunId } & Audited): Promise<RetryResult>;
-  /** Removes a terminal run and all that belongs to it. */
+  /** Removes a terminal run and all its rows. */
   remove({ id, audit }: { readonly id: RunId } & Audited): Promise<RemoveResult> {
     const { engine } = this.#session;
     return this.#session.transaction(
@@ -183,11 +185,11 @@ export abstract class Runs {
     return toRunRecords(await this.#session.read({ verb: "runs.list", sql, params }));
   }
 
-  /** The ids that `list` would find, without reading the runs: for what is done to many. At most 1,000 at once. */
+  /** The ids that `list` would find, without reading the runs: for actions on many. At most 1,000 at once. */
   async select(filter: RunFilter): Promise<RunSelection> {
     const limit = Math.min(filter.limit, SELECTED_MAX);
     const sql = SELECT[sourceOf(filter)];
-    // One more tells whether others follow.
+    // Reads one more, which shows whether others follow.
     const params = filterParams({ ...filter, limit: limit + 1 });
     const ids = idsIn(await this.#session.read({ verb: "runs.select", sql, params }));
     const page = ids.slice(0, limit);
@@ -195,8 +197,8 @@ export abstract class Runs {
   }
 
   /**
-   * Ids that begin with these digits, and ids among the newest 20,000 runs that end with them. The beginning is a range of
-   * the primary key; no index has the end, so the look at it is bounded.
+   * Ids that begin with these digits, and ids among the newest 20,000 runs that end with them. The beginning is a range
+   * of the primary key; no index has the end, so that search is bounded.
    */
   async withDigits({
     digits,
@@ -216,18 +218,18 @@ export abstract class Runs {
     return found.map(toAttemptRecord);
   }
 
-  /** Of these, the ones that are terminal. */
+  /** Of these runs, the terminal ones. */
   async terminal(ids: readonly RunId[]): Promise<readonly RunId[]> {
     const params = { ids };
     return idsIn(await this.#session.read({ verb: "runs.terminal", sql: TERMINAL, params }));
   }
 
-  /** Its finished steps and waits after a number, and its open ones. */
+  /** The finished steps and waits of a run after a number, and its open ones. */
   steps(params: RunStepsParams) {
     return readRunSteps(this.#session, params);
   }
 
-  /** Null where the run is not pending. */
+  /** Null if the run is not pending. */
   pendingReason(id: RunId): Promise<PendingReason | null> {
     return readPendingReason(this.#session, id);
   }
@@ -297,7 +299,7 @@ function toRunRecord(row: Row): RunRecord {
   };
 }
 
-/** One row that somebody damaged must not hide its neighbours: what cannot be read is shown as nothing. */
+/** One damaged row must not hide its neighbours: an unreadable value is shown as nothing. */
 function listOf(json: unknown): readonly string[] {
   const found = parsedOr(json, []);
   return Array.isArray(found) ? found.map(String) : [];

@@ -1,5 +1,5 @@
-// The seam between verbs that are written once and the two engines. A verb of one statement is a call with data. A verb
-// of several statements passes a generator function: SQLite drives it synchronously inside one write transaction,
+// Separates verbs that are written once from the two engines. A verb of one statement is a call with data. A verb of
+// several statements passes a generator function: SQLite drives it synchronously inside one write transaction,
 // PostgreSQL awaits each statement inside one transaction.
 
 import type { Row } from "./rows.js";
@@ -49,7 +49,7 @@ export interface StoreSession {
 
 export type Step = { readonly sql: SqlText; readonly params: Params };
 
-/** Statements one after the other; each `yield*` hands one over and gets its rows. */
+/** Statements in sequence; each `yield*` sends one and returns its rows. */
 export type Steps<T> = Generator<Step, T, readonly Row[]>;
 
 /** All rows of a statement. */
@@ -63,7 +63,7 @@ export function* row(sql: SqlText, params: Params = {}): Steps<Row | undefined> 
   return first;
 }
 
-/** A statement whose rows nobody needs. */
+/** A statement without a result that anybody needs. */
 export function* run(sql: SqlText, params: Params = {}): Steps<void> {
   yield { sql, params };
 }

@@ -12,7 +12,7 @@ delete from {session} where digest in (
     from {session} s where s.secret = :secret and s.digest <> :digest) x
   where x.place >= :keep::int)`;
 
-/** No row: it is there already, since the statement was repeated. */
+/** No row: the session exists already, because the statement was repeated. */
 const BEGIN = /* sql */ `
 insert into {session} (digest, secret, until_at) values (:digest, :secret, {now} + :lengthMs::bigint)
 on conflict (digest) do nothing returning digest`;
@@ -33,8 +33,8 @@ export class Sessions {
   }
 
   /**
-   * Stores a session that lasts so long by the database's clock. The newest `keep` sessions of a secret are kept, so the
-   * table stays small however often somebody signs in.
+   * Stores a session with this lifetime by the database's clock. The newest `keep` sessions of a secret are kept, so
+   * the table stays small however often people sign in.
    */
   async begin({
     digest,
@@ -43,9 +43,9 @@ export class Sessions {
     keep,
     audit,
   }: {
-    /** Of the token in the cookie; the token itself is stored nowhere. */
+    /** The digest of the token in the cookie; the token itself is stored nowhere. */
     readonly digest: string;
-    /** Names the secret that was presented, without giving it away. */
+    /** Identifies the presented secret without revealing it. */
     readonly secret: string;
     readonly lengthMs: number;
     readonly keep: number;
@@ -57,7 +57,7 @@ export class Sessions {
     });
   }
 
-  /** The secret that a session belongs to; null if there is no such session, or its time is over. */
+  /** The secret that a session belongs to; null if there is no such session, or it has expired. */
   async secret(digest: string): Promise<string | null> {
     const params = { digest };
     const [found] = await this.#session.read({ verb: "sessions.secret", sql: SECRET, params });
@@ -74,12 +74,12 @@ export class Sessions {
   }
 }
 
-/** Ends all sessions of a secret, inside of the transaction that takes the secret away. */
+/** Ends all sessions of a secret, inside the transaction that removes the secret. */
 export function* endSessionsOf(secret: string): Steps<void> {
   yield* run(END_OF_SECRET, { secret });
 }
 
-/** Removes sessions whose time is over; returns how many. */
+/** Removes expired sessions; returns how many. */
 export function* pruneSessions(): Steps<number> {
   return (yield* rows(PRUNE)).length;
 }

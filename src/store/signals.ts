@@ -34,7 +34,7 @@ export type Woken = {
   readonly ended: readonly EndedWaits[];
 };
 
-/** The first value counts, unless it is past its time and no open wait may still need it. */
+/** The first value counts, unless it is expired and no open wait may still need it. */
 const ADD = /* sql */ `
 insert into {signal} as t (name, key, value, at, is_new)
 select :name::text, :key::text, :value::text, {now}, true where true
@@ -49,8 +49,8 @@ const NEW_SIGNALS = /* sql */ `
 select name, key from {signal} where is_new order by at limit :limit {for update skip locked}`;
 
 /**
- * Runs after the statement above: a wait that was committed before a signal is seen here, a later one sees the signal. Each
- * signal is looked up: PostgreSQL would read thousands of waits for one.
+ * Runs after the statement above: a wait that was committed before a signal is visible here, and a later wait sees the
+ * signal. Each signal is looked up: PostgreSQL would read thousands of waits for one.
  */
 const wakeWaiters = (waits: string) => /* sql */ `
 insert into {wake} as k (run, at)
@@ -74,7 +74,7 @@ update {signal} set is_new = 0
 where (name, key) in (select value ->> 'name', value ->> 'key' from json_each(:signals))`,
 };
 
-/** A run that is held keeps its row: its holder may have looked before this happened, and be about to suspend it. */
+/** A held run keeps its row: its holder may have read before this happened, and may be about to suspend the run. */
 const WAKES = {
   postgres: /* sql */ `
 select w.run from {wake} w
@@ -96,7 +96,7 @@ order by w.id {for update skip locked}`;
 const WAKE_UP = /* sql */ `
 update {waiting} set wake_at = {now} where id {any :ids::uuid[]} and wake_at > {now}`;
 
-/** A sleeper whose row somebody else had locked keeps its own. */
+/** A sleeper whose row another transaction had locked keeps its note. */
 const DROP_WAKES = /* sql */ `
 delete from {wake} where run {any :ids::uuid[]} and not exists (
   select 1 from {waiting} w

@@ -1,5 +1,5 @@
-// Reads statistics for operators, metrics and the page: sums of ended runs, recent failures, the timeline of schedules, and
-// a few figures whose cost is bounded however many rows there are.
+// Reads statistics for operators, metrics and the dashboard: sums of ended runs, recent failures, the timeline of
+// schedules, and a few figures whose cost is bounded however many rows there are.
 
 import { WAITER_VOID_MS } from "../locks/rules/lock.js";
 import type { RunId, RunStatus, TerminalStatus } from "../runs/rules/run.js";
@@ -31,7 +31,7 @@ union all
 select null, (select l.job from {lane} l where l.id = e.lane), e.status, sum(e.runs), sum(e.regular), sum(e.ran_ms)
 from ended e group by 2, 3`;
 
-/** `status <> 1` is the condition of the index, which SQLite does not conclude from the other one. */
+/** `status <> 1` is the condition of the index, which SQLite does not derive from the other condition. */
 const FAILURES = /* sql */ `
 with newest as materialized (
   select o.id, o.lane, o.finished_at, o.error from {outcome} o where o.status = 2 and o.status <> 1
@@ -42,8 +42,8 @@ where o.finished_at >= coalesce(:at::bigint, {now} - :agoMs::bigint)
 order by o.finished_at desc, o.id desc`;
 
 /**
- * Few ticks have a run that has not ended, so that looking for those among the leases costs little. `cross join`: SQLite
- * must begin with the schedules.
+ * Few ticks have a run that has not ended, so searching the leases for those costs little. `cross join`: SQLite must
+ * begin with the schedules.
  */
 const TIMELINE = /* sql */ `
 with ticks as materialized (
@@ -103,7 +103,7 @@ const FIGURES = {
   sqlite: figures("l.until > now.at"),
 };
 
-/** From when on: an instant, or so long ago by the database's clock. */
+/** The beginning: an instant, or a duration before now by the database's clock. */
 export type Since = { readonly at: number } | { readonly agoMs: number };
 
 type StatisticsFilter = {
@@ -118,7 +118,7 @@ export type StatisticsRecord = {
   readonly job: string | null;
   readonly status: TerminalStatus;
   readonly runs: number;
-  /** Of these, the ones that nobody made by hand: scheduled or enqueued. */
+  /** Of these, the runs that were not made by hand: scheduled or enqueued. */
   readonly regular: number;
   readonly ranMs: number;
 };
@@ -131,12 +131,12 @@ export type FailureRecord = {
   readonly error: string | null;
 };
 
-/** Differs from an earlier one if runs were stored, or claimed, or have ended meanwhile, or people changed something. */
+/** Differs from an earlier value if meanwhile runs were stored, claimed or ended, or a person changed something. */
 export type Glance = {
   readonly newestRun: RunId | null;
-  /** Opaque: changes with what is held and what has ended. */
+  /** Opaque: changes with the held runs and the ended ones. */
   readonly leases: string;
-  /** The newest entry of the audit trail: what people change leaves one. */
+  /** The newest entry of the audit trail: changes by people add one. */
   readonly audited: number | null;
   readonly openAlerts: number;
 };
@@ -146,7 +146,7 @@ type TimelineParams = {
   readonly names: readonly string[];
   readonly fromAt: number;
   readonly toAt: number;
-  /** Equal ticks within so long, counted from `fromAt`, share a cell. */
+  /** Equal ticks within this time, counted from `fromAt`, share a cell. */
   readonly cellMs: number;
 };
 
@@ -156,7 +156,7 @@ export type TimelineCell = {
   readonly lastAt: number;
   readonly count: number;
   readonly reason: Reason;
-  /** How their runs stand; null: there is none, or it was removed. */
+  /** The status of their runs; null: there is none, or it was removed. */
   readonly status: RunStatus | null;
   /** The largest of them. */
   readonly lateMs: number;
@@ -164,7 +164,7 @@ export type TimelineCell = {
   readonly run: RunId | null;
 };
 
-/** One number: of which kind, of what (a queue, a schedule's status), in which state. */
+/** One number: its kind, its subject (a queue, a schedule's status) and its state. */
 export type FigureRecord = {
   readonly kind: "queue" | "instance" | "schedule" | "overdue" | "lock";
   readonly name: string;
@@ -179,13 +179,13 @@ export class Statistics {
     this.#session = session;
   }
 
-  /** Cheap enough to be asked every other second. */
+  /** Cheap enough to be read every other second. */
   async glance(): Promise<Glance> {
     const [found = {}] = await this.#session.read({ verb: "statistics.glance", sql: GLANCE });
     return toGlance(found);
   }
 
-  /** Sums of what has ended, by stretch of time and by job; whole hours. */
+  /** Sums of ended runs, by stretch of time and by job; whole hours. */
   async summary({ since, bucketMs, job }: StatisticsFilter): Promise<readonly StatisticsRecord[]> {
     const params = { bucketMs, job, ...sinceParams(since) };
     const found = await this.#session.read({ verb: "statistics.summary", sql: SUMMARY, params });
@@ -205,7 +205,7 @@ export class Statistics {
     return found.map(toFailureRecord);
   }
 
-  /** By schedule and time. A stretch counts where it touches the time that is asked for. */
+  /** By schedule and time. A stretch counts if it overlaps the requested time. */
   async timeline(params: TimelineParams): Promise<readonly TimelineCell[]> {
     const found = await this.#session.read({ verb: "statistics.timeline", sql: TIMELINE, params });
     return found.map(toTimelineCell);

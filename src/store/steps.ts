@@ -11,21 +11,21 @@ import { row, rows, run, type Steps as Statements, type StoreSession } from "./s
 
 export { NEVER_MS };
 
-// The positions are what the tables store: append only.
+// The tables store the positions: append only.
 const STEP_KINDS = ["step", "sleep", "signal", "run"] as const satisfies readonly StepKind[];
 const WAIT_KINDS = ["retry", "sleep", "signal", "run"] as const satisfies readonly WaitKind[];
 
-/** Something of a run that has ended, and does not change any more. */
+/** A finished part of a run, which does not change any more. */
 export type StepRecord = {
   readonly name: string;
-  /** Their order: answers are given back in it. */
+  /** Their order: a later execution gets the answers in it. */
   readonly no: number;
   readonly kind: StepKind;
   readonly fence: number;
   readonly tries: number;
   readonly startedAt: number;
   readonly endedAt: number;
-  /** What a signal's wait was for. */
+  /** The signal that a wait was for. */
   readonly signal: string | null;
   readonly key: string | null;
   /** The run that a call made. */
@@ -51,7 +51,7 @@ export type WaitRecord = {
 export type NewWait = {
   readonly name: string;
   readonly kind: Exclude<WaitKind, "run">;
-  /** How long from now, by the database's clock. */
+  /** The delay from now, by the database's clock. */
   readonly delayMs?: number | null;
   /** Or until this instant. */
   readonly until?: number | null;
@@ -59,7 +59,7 @@ export type NewWait = {
   readonly key?: string | null;
   /** A signal that was stored earlier does not count. @default any */
   readonly signalSince?: number | null;
-  /** Of a retry: how often the step was tried, and why the last try failed. */
+  /** For a retry: how often the step was tried, and why the last try failed. */
   readonly tries?: number;
   readonly error?: string | null;
 };
@@ -71,7 +71,7 @@ export type NewStep = {
   readonly ranMs: number;
 };
 
-/** What is open, by the database's clock. */
+/** The open waits, by the database's clock. */
 export type OpenWaits = { readonly now: number; readonly waits: readonly WaitRecord[] };
 
 export type Collected = OpenWaits & { readonly ended: readonly StepRecord[] };
@@ -85,16 +85,16 @@ export type SuspendParams = Suspension & {
   readonly holder: number;
   /** A number from 0 to 1 for schedules with a range, if the run turns out to be cancelled. */
   readonly random: number;
-  /** The steps that wait to be tried again; other retries are forgotten, as nobody waits for them. */
+  /** The steps that wait to be tried again; other retries are deleted, because nothing waits for them. */
   readonly retries?: readonly string[];
 };
 
-/** `wakeInMs`: until the first deadline; 0 where something is over already; null: no deadline. */
+/** `wakeInMs`: until the first deadline; 0 if a wait is already over; null: no deadline. */
 export type Suspended =
   | { readonly result: "suspended"; readonly wakeInMs: number | null }
   | { readonly result: "stale" | "no_wait" };
 
-/** The lease of a run, kept from ending until the commit. */
+/** The lease of a run, locked until the commit so that it cannot end. */
 const HELD = {
   postgres: /* sql */ `
 select k.fence, {now} as now from {lease} k
@@ -133,8 +133,8 @@ const WAITS = /* sql */ `
 select name, kind, since, until, signal, key, child, tries from {wait} where run = :id::uuid order by since, name`;
 
 /**
- * Open waits that are over. A signal that was stored by the deadline wins, whenever anybody looks. A retry is over only
- * for the run's wake-up: its step has no end yet.
+ * Open waits that are over. A signal that was stored by the deadline wins, whenever this runs. A retry is over only for
+ * the run's wake-up: its step has no end yet.
  */
 const OVER = /* sql */ `
 select w.name, w.kind, w.since, w.until, w.signal, w.key, w.child, w.tries, w.status,
@@ -150,7 +150,7 @@ const STEPS = /* sql */ `
 select name, no, kind, fence, tries, started_at, ended_at, signal, key, child, value, error
 from {step} where run = :id::uuid and no > :after::int order by no limit :limit`;
 
-/** How the grant ended, where it has: codes below ten are attempts, the outcome's status follows at ten. */
+/** How the grant ended, if it has: codes below ten are attempts, the outcome's status follows at ten. */
 const ENDED = /* sql */ `
 select a.ended from {attempt} a where a.run = :id::uuid and a.fence = :fence::bigint
 union all
@@ -162,7 +162,7 @@ delete from {wait} where run = :id::uuid and kind = 0 and not (name {any :retrie
 const FIRST_DEADLINE = /* sql */ `
 select min(w.until) as until, count(*) as waits, {now} as now from {wait} w where w.run = :id::uuid`;
 
-/** The mark of a run that has begun stays with it: it counts as postponed from here on, at least once. */
+/** Marks that the run has begun: from here on it counts as postponed at least once. */
 const FALL_ASLEEP = /* sql */ `
 update {waiting} set wake_at = :wakeAt::bigint, asleep_at = {now}, laters = {greatest}(laters, 1) where id = :id::uuid`;
 
@@ -170,12 +170,12 @@ const ASLEEP = /* sql */ `select wake_at, {now} as now from {waiting} where id =
 
 const SUSPENDED_CODE = 6;
 const CANCELLED_CODE = 13;
-/** A page of stored steps has at most so many of them, and so many characters at once. */
+/** The largest number of steps, and of characters, of one page. */
 export const STEPS_PAGE = 500;
 
 /**
- * Of runs that are gone, from where the last call came to: run ids begin with their time, so the table is walked in the
- * order of its key, a bounded part at once.
+ * The steps of removed runs, from the position of the last call: run ids begin with their time, so the table is read in
+ * the order of its key, a bounded part per call.
  */
 const VISIT = /* sql */ `
 select s.run, s.no, exists (select 1 from {run} r where r.id = s.run) as is_kept from {step} s
@@ -184,7 +184,7 @@ where (s.run, s.no) > (:run::uuid, :no::int) order by s.run, s.no limit :limit`;
 const DROP_STEPS = /* sql */ `
 delete from {step} where run {any :ids::uuid[]} and not exists (select 1 from {run} r where r.id = {step}.run)`;
 
-/** Of a run that has ended: calls that failed, and whether their run is still kept. */
+/** For an ended run: calls that failed, and whether their run still exists. */
 const FAILED_CALLS = /* sql */ `
 select s.name, s.child, exists (select 1 from {outcome} x where x.id = s.child) as is_known
 from {step} s join {outcome} o on o.id = s.run
@@ -221,7 +221,7 @@ export abstract class Steps {
     this.#session = session;
   }
 
-  /** Inside of a transaction that has the lease: the attempt ends, and its run waits for at least a millisecond. */
+  /** Runs inside a transaction that has the lease: the attempt ends, and its run waits for at least a millisecond. */
   protected abstract settle(settlement: Settlement, params: SuspendParams): Statements<void>;
 
   /** Finished steps of a run in their order, after this number. */
@@ -240,7 +240,7 @@ export abstract class Steps {
     return found.map(toWait);
   }
 
-  /** Stores that these steps are done; returns their numbers. A repetition returns the same. */
+  /** Stores finished steps; returns their numbers. A repetition returns the same. */
   finish(params: Grant & { readonly steps: readonly NewStep[]; readonly generation?: number }) {
     const { id, fence, steps, generation = 0 } = params;
     return this.#session.transaction("steps.finish", { lost: "repeat" }, function* (): Statements<
@@ -253,7 +253,7 @@ export abstract class Steps {
     });
   }
 
-  /** Stores waits when a handler first reaches them. One that is there already stays as it is. */
+  /** Stores waits when a handler first reaches them. An existing wait stays as it is. */
   wait(
     params: Grant & { readonly waits: readonly NewWait[]; readonly generation?: number },
   ): Promise<OpenWaits | "stale"> {
@@ -319,7 +319,7 @@ export abstract class Steps {
     });
   }
 
-  /** Removes the steps of runs that are gone: a bounded part of the table at once. Returns how many runs had some. */
+  /** Removes the steps of removed runs: a bounded part of the table per call. Returns how many runs had some. */
   async prune({ limit }: { readonly limit: number }): Promise<number> {
     const params = { ...this.#visited, limit };
     const visited = await this.#session.read({ verb: "steps.prune", sql: VISIT, params });
@@ -336,10 +336,11 @@ export abstract class Steps {
   }
 
   /**
-   * Ends the attempt, and lets its run sleep until the first of its waits ends: it gives back its lease, its slot and its
-   * place in a limit. The waits were committed before, and signals and children are looked up here: a signal that this
-   * does not see is stored after it, and the pass that looks for its waiters finds the wait. Where something is over
-   * already the run is due at once. A repetition under the same fence returns what the first call did.
+   * Ends the attempt, and lets its run sleep until the first of its waits ends: the run releases its lease, its slot
+   * and its capacity of a limit. The waits were committed before, and signals and children are looked up here: a signal
+   * that this transaction does not see is stored after it, and the pass that looks for its waiters finds the wait. If a
+   * wait is over already, the run is due at once. A repetition under the same fence returns the result of the first
+   * call.
    */
   suspend(params: SuspendParams): Promise<Suspended> {
     const { id, fence, retries = [] } = params;
@@ -368,7 +369,7 @@ export abstract class Steps {
   }
 }
 
-/** Inside of a transaction that has the lease. */
+/** Runs inside a transaction that has the lease. */
 export function* finishSteps(params: {
   readonly id: RunId;
   readonly fence: number;
@@ -398,7 +399,7 @@ export function* finishSteps(params: {
   return names.map((name) => known.get(name) as number);
 }
 
-/** Inside of a transaction. */
+/** Runs inside a transaction. */
 export function* readOpenWaits(id: RunId): Statements<OpenWaits> {
   return yield* openWaits(id, Number((yield* row(CLOCK))?.now));
 }
@@ -427,7 +428,7 @@ function toRow(wait: NewWait): Row {
   };
 }
 
-/** How a wait that is over is recorded. */
+/** How an ended wait is recorded. */
 function endOf(over: Row, no: number) {
   const kind = kindOf(over.kind) as Exclude<WaitKind, "retry">;
   const at = numberOrNull(over.signal_at);

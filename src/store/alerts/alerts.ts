@@ -32,10 +32,12 @@ const OPEN = /* sql */ `
 select a.id, a.kind, a.subject_type, a.subject, a.message, a.evidence, a.last_at from {alert} a
 where a.resolved_at is null order by a.id`;
 
-/** Locks them on PostgreSQL, in the order of their ids: instances that write the same alerts do not wait for each other in a circle. */
+/**
+ * Locks alerts on PostgreSQL in the order of their ids, so that instances that write the same alerts cannot deadlock.
+ */
 const LOCK = "select a.id from {alert} a where a.id {any :ids::uuid[]} order by a.id {for update}";
 
-/** A mute holds for the next one of the same kind and subject, too. */
+/** A mute also holds for the next alert of the same kind and subject. */
 const OPEN_NEW = /* sql */ `
 with now as materialized (select {now} as at)
 insert into {alert} (id, kind, subject_type, subject, severity, message, evidence, first_at, last_at, told_at, muted_until)
@@ -59,7 +61,10 @@ from now, {rows :given as x (alert uuid, message text, evidence text)}
 where a.id = x.alert and a.resolved_at is null
 returning id, told_at = last_at as is_told`;
 
-/** No "opened" delivery is made after this. TELL_RESOLVED makes the "resolved" ones, for destinations that had an "opened" one. */
+/**
+ * No "opened" delivery is made after this. TELL_RESOLVED makes the "resolved" deliveries, for destinations that had an
+ * "opened" one.
+ */
 const RESOLVE = /* sql */ `
 with now as materialized (select {now} as at)
 update {alert} as a set resolved_at = now.at, message = x.message
@@ -67,7 +72,10 @@ from now, {rows :given as x (alert uuid, message text)}
 where a.id = x.alert and a.resolved_at is null
 returning id, told_at is not null and coalesce(muted_until, 0) <= resolved_at as is_told`;
 
-/** Makes deliveries of the end for those that had one of the beginning, also for one that was made while LOCK waited for the alert. */
+/**
+ * Makes "resolved" deliveries for destinations that had an "opened" one, also for one that was made while LOCK waited
+ * for the alert.
+ */
 const TELL_RESOLVED = /* sql */ `
 insert into {alert_delivery} (alert, event, destination, state, attempts, next_at, tried_at)
 select d.alert, 'resolved', d.destination, 'pending', 0, now.at, now.at
@@ -97,7 +105,7 @@ const WITH_DIGITS = idsWithDigits("alert");
 const MARKS = {
   mute: /* sql */ `
 update {alert} set muted_until = {now} + :forMs::bigint where id = :id::uuid returning id`,
-  /** Twice is once: the first one stays. */
+  /** A second acknowledgement changes nothing: the first one stays. */
   acknowledge: /* sql */ `
 update {alert} set acknowledged_at = coalesce(acknowledged_at, {now}),
   acknowledged_by = case when acknowledged_at is null then :by::text else acknowledged_by end
@@ -118,7 +126,7 @@ type AlertDelivery = {
   readonly event: AlertEvent;
   readonly state: DeliveryState;
   readonly attempts: number;
-  /** Of the last try. */
+  /** The last try: its time, and its error if it failed. */
   readonly at: number;
   readonly error: string | null;
 };
@@ -127,7 +135,7 @@ export type AlertRecord = OpenAlert & {
   readonly severity: Severity;
   readonly firstAt: number;
   readonly resolvedAt: number | null;
-  /** Who, where somebody did. */
+  /** Null if it ended by itself. */
   readonly resolvedBy: string | null;
   readonly mutedUntil: number | null;
   readonly acknowledgedAt: number | null;
@@ -153,7 +161,7 @@ type AlertFilter = {
   readonly limit: number;
 };
 
-/** A delivery that this caller is to send now, under the number of its try. */
+/** A delivery that this caller has to send now, with the number of its try. */
 export type ClaimedDelivery = {
   readonly alert: AlertRecord;
   readonly event: AlertEvent;
@@ -165,10 +173,10 @@ type DeliveryEnd = {
   readonly alert: string;
   readonly event: AlertEvent;
   readonly destination: string;
-  /** Counts only for the try that it is the end of. */
+  /** Takes effect only for the try that it reports. */
   readonly attempt: number;
   readonly state: DeliveryState;
-  /** Of one that is to be tried again: how long from now. */
+  /** If the delivery is tried again: the delay from now. */
   readonly delayMs: number;
   readonly error: string | null;
 };
@@ -198,7 +206,7 @@ export abstract class Alerts {
   }
 
   /**
-   * Takes the turn if the last one was taken so long ago: of many callers one gets it. Also keeps the clock skew that the
+   * Takes the turn if the last one is old enough: of many callers one gets it. Also stores the clock skew that the
    * caller measured at its last turn.
    */
   abstract takeTurn(
@@ -215,12 +223,12 @@ export abstract class Alerts {
     return { ...rest, culprits: transactionMs === null ? [] : await this.culprits(transactionMs) };
   }
 
-  /** How the newest scheduled runs of each of these ended, up to `limit` of each, with a day more than asked for. */
+  /** How the newest scheduled runs of each schedule ended, up to `limit` of each. Reads a day more than requested. */
   observeApart(params: ApartParams): Promise<readonly ObservedApart[]> {
     return this.#session.reads("alerts.observeApart", () => observeApart(params));
   }
 
-  /** What keeps the database from cleaning up. */
+  /** The causes that keep the database from removing dead rows. */
   protected abstract culprits(transactionMs: number): Promise<readonly Culprit[]>;
 
   async listOpen(): Promise<readonly OpenAlert[]> {
@@ -228,8 +236,8 @@ export abstract class Alerts {
   }
 
   /**
-   * Opens, keeps and resolves. Returns the alerts to report: opened by this call, or open when their mute was over; and
-   * those that this call resolved. An alert that another call wrote before is in neither.
+   * Opens, keeps and resolves alerts. Returns the alerts to report: those that this call opened or resolved, and open
+   * ones whose mute has ended. An alert that another call wrote before is in neither list.
    */
   write({ opens, holds, resolves }: AlertWrites): Promise<{
     readonly told: readonly AlertRecord[];
@@ -249,8 +257,9 @@ export abstract class Alerts {
   }
 
   /**
-   * Due deliveries to these destinations; nobody else gets them before `leaseMs` is over. Of an open alert that is not muted
-   * the first claim for a destination makes its delivery; its end is delivered to those that had its beginning.
+   * Claims due deliveries to these destinations; no other caller gets them before `leaseMs` is over. For an open alert
+   * that is not muted, the first claim for a destination creates its delivery. The "resolved" delivery goes to
+   * destinations that had the "opened" one.
    */
   abstract claimDeliveries(params: ClaimDeliveriesParams): Promise<readonly ClaimedDelivery[]>;
 
@@ -284,7 +293,7 @@ export abstract class Alerts {
     return idsOf(await this.#session.read({ verb: "alerts.withDigits", sql: WITH_DIGITS, params }));
   }
 
-  /** Muting also holds for the next one of its kind and subject; the other marks need one that is open. */
+  /** Muting also holds for the next alert of its kind and subject; the other marks need an open alert. */
   async mark({
     audit,
     ...params
@@ -315,12 +324,12 @@ export abstract class Alerts {
   }
 }
 
-/** Repeatable: a second execution opens no second alert, and writes the same words again. */
+/** Repeatable: a second execution opens no second alert, and writes the same text again. */
 function* changed(sql: string, given: readonly Row[]): Steps<readonly Row[]> {
   return given.length === 0 ? [] : yield* rows(sql, { given: JSON.stringify(given) });
 }
 
-/** Removes alerts that were resolved longer ago, with their deliveries; returns how many. */
+/** Removes alerts that were resolved before that time, with their deliveries; returns how many. */
 export function* pruneAlerts(params: {
   readonly keepMs: number;
   readonly limit: number;

@@ -1,10 +1,13 @@
-// The statements that observe for alerts. They read the present (leases, ready runs, schedules, instances) and single
-// rows of the past that the present points to. Where a statement has a text for each engine, PostgreSQL reads the newest
-// ticks of each schedule with a lateral join; SQLite has none and finds the oldest tick to read first.
+// The statements that observe for alerts. They read current state (leases, ready runs, schedules, instances) and the
+// few history rows that it refers to. Where a statement has one text per engine, PostgreSQL reads the newest ticks of
+// each schedule with a lateral join; SQLite has none and first finds the oldest tick to read.
 
 import type { SqlText } from "../sql/dialect.js";
 
-/** Late ones, those without a next tick, broken ones, and those with rules of their own. A pause of everything is one of each. */
+/**
+ * Schedules that are late, without a next tick, broken, or with rules of their own. A pause of everything counts as a
+ * pause of each.
+ */
 export const SCHEDULES = /* sql */ `
 with now as materialized (select {now} as at)
 select s.name, s.job, s.next_at, s.is_ended, s.broken_at, s.broken_error,
@@ -21,7 +24,7 @@ export const LOOKED = /* sql */ `
 select {now} as now, (select max(i.polled_at) from {instance} i) as polled_at,
   (select max(s.cursor_at) from {schedule} s where s.deleted_at is null and s.definition not like '%"monitor"%') as recorded_until`;
 
-/** Newest in the ledger of their schedule, without a check-in that came late after all. */
+/** The newest ledger row of its schedule, unless a late check-in arrived for it. */
 export const TROUBLED_TICKS = /* sql */ `
 with troubled as materialized (
   select t.schedule, max(t.at) as at from {tick} t where t.reason in (3, 12) group by t.schedule
@@ -62,8 +65,8 @@ join {run} r on r.id = m.value join {schedule} s on s.id = r.schedule
 where s.name {any :schedules::text[]} group by s.name`;
 
 /**
- * Ready runs that no instance that was seen within that time executes. Instances without a list of queues take all. The
- * engines read a JSON list in words of their own.
+ * Ready runs that no instance seen within that time executes. An instance without a list of queues takes all. Each
+ * engine reads a JSON list its own way.
  */
 export const UNATTENDED: SqlText = {
   postgres: /* sql */ `
@@ -115,7 +118,7 @@ where i.retired_at is null and i.seen_at > now.at - {greatest}(60000, 3 * i.poll
   and abs(i.skew_ms) > :skewMs::bigint
 order by i.no limit 1000`;
 
-/** The last five hundred ticks at most: a rate of more is no better. */
+/** At most the last five hundred ticks: more would not make the rate better. */
 export const RATES: SqlText = {
   postgres: /* sql */ `
 with now as materialized (select {now} as at)
@@ -139,7 +142,7 @@ join {outcome} o on o.id = t.run
 group by s.name`,
 };
 
-/** A day more than asked for: a run may end long after its tick. By hours, as the sums of a job are. */
+/** A day more than requested, since a run may end long after its tick. By hours, like the sums of a job. */
 export const APART: SqlText = {
   postgres: /* sql */ `
 with now as materialized (select {now} as at)
@@ -196,7 +199,7 @@ left join {outcome} o on o.id = t.run
 order by s.name, t.at desc`,
 };
 
-/** Reasons 4 and 5: a live run was in the way. Of schedules whose newest tick was skipped, the newest rows. */
+/** Reasons 4 and 5: a live run blocked the tick. Reads the newest rows of schedules whose newest tick was skipped. */
 export const SKIPS: SqlText = {
   postgres: /* sql */ `
 with skipping as materialized (

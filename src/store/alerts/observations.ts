@@ -29,7 +29,7 @@ export type ObservedSchedules = Pick<
 };
 
 export type ObservedRest = Omit<AlertObservation, "jobRates" | keyof ObservedSchedules> & {
-  /** The newest tick at which each schedule was paused by its rule, as its newest alert says. */
+  /** The newest tick at which each schedule was paused by its rule, according to its newest alert. */
   readonly pausedTicks: Readonly<Record<string, number>>;
 };
 
@@ -52,7 +52,7 @@ export function* observeSchedules(): Steps<ObservedSchedules> {
   };
 }
 
-/** Reads only what some rule asks for. Each engine finds its culprits in its own way. */
+/** Reads only the facts that some rule needs. Each engine finds causes of dead rows its own way. */
 export function* observeRest(params: ObservationParams): Steps<Omit<ObservedRest, "culprits">> {
   const { silentMs, ranMs, isRunningCounted, runningOf, unattendedMs, skewMs, ratesOf } = params;
   const { ends, skips } = params;
@@ -102,7 +102,7 @@ function toObservedSchedule(row: Row): ObservedSchedule {
   };
 }
 
-/** What a newer version of the library has written there, or nobody, counts as nothing. */
+/** An unknown value, for example from a newer version of the library, counts as nothing. */
 function rulesOf(definition: unknown): Partial<ScheduleAlertRules> | null {
   if (typeof definition !== "string") return null;
   try {
@@ -136,7 +136,7 @@ function toObservedRun(row: Row): ObservedRun {
   };
 }
 
-/** The row without a schedule is of all. */
+/** The row without a schedule is the sum of all. */
 function toRunning(rows: readonly Row[]) {
   const total = rows.find(({ schedule }) => schedule === null);
   const others = rows.filter(({ schedule }) => schedule !== null);
@@ -199,7 +199,7 @@ function toSkew(row: Row): { readonly instance: string; readonly skewMs: number 
   return { instance: String(row.id), skewMs: Number(row.skew_ms) };
 }
 
-/** At which tick a schedule was paused, as the evidence of an alert says. */
+/** The tick at which a schedule was paused, from the evidence of an alert. */
 function pausedTickOf(row: Row): readonly (readonly [string, number])[] {
   const { pausedTickAt } = JSON.parse(String(row.evidence)) as { pausedTickAt?: unknown };
   return typeof pausedTickAt === "number" ? [[String(row.subject), pausedTickAt]] : [];

@@ -1,6 +1,6 @@
-// What the tables show of the promises, as questions in SQL: each answers with a row for every thing that
-// breaks it, named by `what`, and with no row where all is well. Both engines ask the same texts; where one
-// needs its own, it says why. A question must hold at every commit, so that it may be asked at any time.
+// The checks of `check()`, as queries: each returns one row for every thing that breaks a promise, named by `what`, and
+// no row on healthy tables. Both engines use the same text; an exception gives its reason. Each check must hold after
+// every commit, so that it can run at any time.
 
 import { ALERT_EVENTS, DELIVERY_STATES } from "../../alerts/rules/alert.js";
 import { LOCK_STATES } from "../../locks/rules/lock.js";
@@ -15,7 +15,7 @@ const DAY_MS = 86_400_000;
 const LEDGER_MIN_MS = HOUR_MS;
 const STUCK_MS = 300_000;
 const POLLED_MS = 60_000;
-/** Roll-ups are kept for longer than this, whatever the retention. */
+/** Roll-ups are kept longer than this, whatever the retention is. */
 const ROLLUPS_MS = 30 * DAY_MS;
 
 const EVERYWHERE = /* sql */ `(
@@ -93,7 +93,7 @@ where a.fence >= coalesce(o.fence, p.fence)`,
     name: "fences come from their sequence",
     promise: "S1",
     sql: {
-      // A sequence has a row of its own here, and one for all tables there.
+      // PostgreSQL has a relation for each sequence; SQLite has one table for all.
       postgres: fencesWithin(
         "(select s.last_value from {lease_fence_seq} s)",
         "(select s.last_value from {lock_fence} s)",
@@ -174,8 +174,8 @@ select ${TICK} as what, t.outcome, t.reason from {tick} t join {schedule} s on s
 where not (${KNOWN_REASON}) or t.count < 1 or t.last_at < t.at`,
   },
   {
-    // Rows that fired go in the order of their ticks, day by day: where an older one of that day is there,
-    // this one must be; and what is younger than any retention must be there anyway.
+    // Fired rows are removed day by day in the order of their ticks: if an older fired row of that day exists, this one
+    // must exist too. A row that is younger than every retention must always exist.
     name: "a scheduled run has its tick",
     promise: "S6",
     sql: /* sql */ `
@@ -226,7 +226,7 @@ select s.name as what, s.next_at from {schedule} s
 where s.next_at is not null and (s.is_ended or s.paused_at is not null or s.broken_at is not null or s.deleted_at is not null)`,
   },
   {
-    // While everything is paused nobody looks, and is not meant to.
+    // While everything is paused no instance evaluates schedules, as intended.
     name: "no schedule is stuck",
     promise: null,
     sql: /* sql */ `
@@ -252,7 +252,7 @@ from {waiting} w join {run} r on r.id = w.id left join {schedule} s on s.id = r.
 where w.gate = 'schedule' and (s.id is null or not s.is_gated)`,
   },
   {
-    // Runs that were made before the last edit may have been made under another rule.
+    // Runs that were made before the last edit may have been made under another policy.
     name: "runs that must not overlap do not",
     promise: "S15",
     sql: {
@@ -395,8 +395,9 @@ select cast(h.fence as text) as what, h.name, h.state from {lock_history} h wher
 ];
 
 /**
- * Roles that own the schema or something in it and are neither this role, nor one that it belongs to, nor the owner of the
- * database, nor a superuser: each of them can read what is stored here, and can make our statements execute its own.
+ * Roles that own the schema or something in it, other than this role, the roles that it belongs to, the owner of the
+ * database, and superusers. Such a role can read everything that is stored here, and can make our statements execute
+ * its own code.
  */
 const STRANGERS_OF_SCHEMA = /* sql */ `
 select r.rolname::text as what, count(*)::int as owned, min(o.owned) as first_of_them

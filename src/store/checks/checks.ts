@@ -1,37 +1,37 @@
-// Declares the store's verbs for checking its own tables: which promises they break, and the same checks as a script
-// for people who have nothing but SQL.
+// Declares the store's verbs for checking its own tables: which promises they break, and the same checks as an SQL
+// script for people without the library.
 
 import type { Row } from "../rows.js";
 import { type Dialect, fillIn } from "../sql/template.js";
 import { CHECKS, checkSql } from "./check-statements.js";
 
-/** A question that a user asks of their own tables: every row of its answer is a violation. */
+/** A query that a user runs on their own tables: every returned row is a violation. */
 export type OwnCheck = { readonly name: string; readonly sql: string };
 
 export type CheckFinding = {
   readonly name: string;
-  /** The promise that it is part of; null: none, or a check of the user's. */
+  /** The promise that it belongs to; null: none, or a check of the user's. */
   readonly promise: string | null;
   readonly violations: number;
-  /** The first of them. */
+  /** The first few of them. */
   readonly evidence: readonly Readonly<Record<string, unknown>>[];
-  /** The time was over before it had its answer. */
+  /** The time limit ended before the check had a result. */
   readonly isUnfinished: boolean;
-  /** Why it could not be asked. */
+  /** Why the check could not run. */
   readonly error: string | null;
   readonly tookMs: number;
 };
 
 export interface Checks {
   /**
-   * Asks everything in one snapshot: nothing that is under way is taken for damage. A check that has no result when the
-   * time is over is unfinished.
+   * Runs all checks in one snapshot, so that no transaction in progress looks like damage. A check without a result at
+   * the time limit is unfinished.
    */
   run(params: {
     readonly own: readonly OwnCheck[];
     readonly timeLimitMs: number;
   }): Promise<readonly CheckFinding[]>;
-  /** The same as one script for the database's own command line; changes nothing. */
+  /** The same checks as one script for the database's own command line; it changes nothing. */
   script(own: readonly OwnCheck[]): string;
 }
 
@@ -42,7 +42,7 @@ const EVIDENCE_MAX = 10;
 export type Question = {
   readonly name: string;
   readonly promise: string | null;
-  /** Ours is a template; a user's is sent as it is. */
+  /** Our text is a template; a user's text is sent as it is. */
   readonly isOwn: boolean;
   readonly text: string;
 };
@@ -66,7 +66,7 @@ export function questionsOf(
   return [...ours, ...theirs];
 }
 
-/** Counted and shown by one reading of the tables. */
+/** One scan of the tables counts the violations and returns the first ones. */
 function asked(sql: string): string {
   return `with found as materialized (\n${sql}\n)
 select (select count(*) from found) as violation_count, f.* from found f limit ${EVIDENCE_MAX}`;
@@ -103,7 +103,7 @@ export function unaskable({ name, promise }: Question, error: unknown): CheckFin
   return { name, promise, ...nothing, error: message };
 }
 
-/** The same on both engines: big integers come as text from one of them, instants as milliseconds. */
+/** The same on both engines: one of them returns big integers as text; instants are milliseconds. */
 function plainRow(row: Row): Row {
   const entries = Object.entries(row).map(([column, value]) => {
     const plain = typeof value === "string" && /^-?\d{1,15}$/.test(value) ? Number(value) : value;
@@ -118,7 +118,7 @@ export function scriptOf(params: {
   readonly engine: "postgres" | "sqlite";
   readonly dialect: Dialect;
   readonly own: readonly OwnCheck[];
-  /** Around the question, so that it is one snapshot and changes nothing. */
+  /** Wraps the checks, so that they see one snapshot and change nothing. */
   readonly begin: string;
   readonly how: string;
 }): string {

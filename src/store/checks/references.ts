@@ -1,11 +1,11 @@
-// Rows that belong to others: no row may name one that is not there. A new table adds a line here.
-// Left out is what may outlive what it names: a tick, a delivery or a batch whose run was pruned, an
+// Lists references between rows: no row may name a row that does not exist. A new table adds a line here. The list
+// leaves out rows that may outlive the row that they name: a tick, a delivery or a batch whose run was pruned, and an
 // attempt whose holder was.
 
 import type { SqlText } from "../sql/dialect.js";
 
 export type Check = {
-  /** What is true of every healthy database. */
+  /** A rule that holds in every healthy database. */
   readonly name: string;
   /** The promise that it is part of (docs/reliability.md). */
   readonly promise: string | null;
@@ -14,7 +14,7 @@ export type Check = {
 
 export type Repair =
   | {
-      /** What is done, for the plan. */
+      /** A description of the repair, for the plan. */
       readonly says: string;
       readonly sql: readonly SqlText[];
     }
@@ -23,14 +23,14 @@ export type Repair =
 type Reference = {
   readonly name: string;
   readonly table: string;
-  /** What names the other row; null names none. */
+  /** The column that names the other row; null names none. */
   readonly column: string;
   readonly target: string;
   readonly targetColumn: string;
   readonly promise?: string;
-  /** What mends it: the row goes, or it names nothing any more. Null: nothing does. */
+  /** The repair: delete the row, or set the reference to null. Null: there is none. */
   readonly repair: "remove" | "forget" | null;
-  /** On PostgreSQL a day of it is dropped after the same day of what it names. */
+  /** On PostgreSQL a day of this table is dropped after the same day of the referenced table. */
   readonly goesLater?: true;
 };
 
@@ -118,8 +118,8 @@ where x.${column} is not null and not exists (select 1 from {${target}} y where 
 group by x.${column}`;
 
 /**
- * A day of history is dropped table by table on PostgreSQL: whether one has gone while the other is there. The id
- * of a run begins with its time.
+ * PostgreSQL drops a day of history table by table: whether the referenced day was dropped before this one. The id of a
+ * run begins with its time.
  */
 export function isDroppedBefore(gone: string, there: string, run: string): string {
   const day = `('x' || substr(replace(${run}::text, '-', ''), 1, 12))::bit(48)::bigint / ${DAY_MS}`;

@@ -1,6 +1,6 @@
-// What mends the damage that a check found. Every statement looks for its damage itself, so that doing it
-// twice is doing it once, and one that finds none changes nothing. What cannot be mended by a rule, since
-// nobody knows what was true, has advice instead. Keyed by the names of the checks.
+// The repairs of damage that a check found. Every statement searches for its damage itself, so a second execution
+// changes nothing more, and without damage it changes nothing. Damage that no rule can repair, because the right value
+// is unknown, has advice for people instead. Keyed by the names of the checks.
 
 import type { SqlText } from "../sql/dialect.js";
 import { REFERENCES, type Repair } from "./references.js";
@@ -11,7 +11,7 @@ const NO_PLACE = /* sql */ `not exists (select 1 from {live_run} p where p.run =
 const EMPTY_LEASE = /* sql */ `
 delete from {lease} where not exists (select 1 from {live_run} p where p.fence = {lease}.fence)`;
 
-/** Which of the runs of a lease stay in it. */
+/** Which runs of a lease stay in it. */
 const keepHeld = (which: string) => ({
   postgres: /* sql */ `
 update {lease} k set ids = array(select m.run from unnest(k.ids) with ordinality m (run, place) where ${which} order by m.place)
@@ -41,7 +41,7 @@ const NOT_READY = /* sql */ `
 delete from {ready} where id in (select p.run from {live_run} p where p.place = 'lease')
   or id in (select o.id from {outcome} o)`;
 
-/** Both come from the run, which never changes. */
+/** Both values come from the run, which never changes. */
 const asItsRun = (table: string) => /* sql */ `
 update {${table}} as x set lane = (select r.lane from {run} r where r.id = x.id),
   policy = (select r.policy from {run} r where r.id = x.id)
@@ -75,7 +75,7 @@ select c.run from (
   union all select i.run, i.outcome, 0, count(*) from {item} i group by i.run, i.outcome
 ) c group by c.run, c.outcome having sum(c.counted) <> sum(c.there)`;
 
-/** Steps are kept for longer than attempts and outcomes may be. */
+/** Steps are kept longer than attempts and outcomes may be. */
 const RUN_FENCES = /* sql */ `
 select k.fence from {lease} k union all select a.fence from {attempt} a union all select o.fence from {outcome} o
 union all select t.fence from {step} t`;
@@ -98,7 +98,7 @@ from {batch} b where ${UNENDED_BATCH} and b.then_run is not null
 const CHILD_COUNTS = `'scheduled', b.scheduled, 'errors', b.refused, 'completed', b.completed, 'failed', b.failed,
     'cancelled', b.cancelled`;
 const MAKE_AFTER: SqlText = {
-  // Not jsonb, which would order the members anew.
+  // Not jsonb, which would reorder the members.
   postgres: afterBatch(`json_build_object(${CHILD_COUNTS})::text`),
   sqlite: afterBatch(`json_object(${CHILD_COUNTS})`),
 };
@@ -341,7 +341,7 @@ where x.items <> (select count(*) from {item} i where i.run = x.run and i.outcom
   "a lock that is held has not ended": {
     says: "the lock is free",
     sql: [
-      // SQLite keeps no lock that is not held.
+      // SQLite keeps only held locks.
       {
         postgres:
           "update {lock} set state = 2, ended_at = {now} where state = 0 and fence in (select h.fence from {lock_history} h)",
@@ -381,7 +381,7 @@ where x.items <> (select count(*) from {item} i where i.run = x.run and i.outcom
   },
 };
 
-/** Rows that belong to nothing go; what only names something that is gone names it no more. */
+/** Deletes rows that belong to nothing; a row that only names a missing row loses that reference. */
 const OF_REFERENCES: Readonly<Record<string, Repair>> = Object.fromEntries(
   REFERENCES.map(({ name, table, column, target, targetColumn, repair }) => {
     const isLost = `${column} is not null and not exists (

@@ -16,7 +16,9 @@ const isLiveHolder = (number: string) =>
 const isLiveLocker = (id: string) =>
   `exists (\n  select 1 from {instance} i where i.id = ${id} and ${IS_LIVE})`;
 
-/** Leases and locks of holders that are gone, and deliveries and keys as the backup has them. */
+/**
+ * What the backup contains of former processes: leases and locks of holders that no longer exist, deliveries, and keys.
+ */
 const GONE = /* sql */ `
 select
   (select count(*) from {lease} k where not ${isLiveHolder("k.holder")}) as leases,
@@ -26,15 +28,15 @@ select
   (select count(*) from {alert_delivery} d where d.state = 'pending') as deliveries,
   (select count(*) from {access_key}) as keys`;
 
-/** What begins as soon as a worker is there, by job. */
+/** The runs that start as soon as there is a worker, by job. */
 const WAITING_BY_JOB = /* sql */ `
 select l.job, sum(case when p.place = 'ready' then 1 else 0 end) as ready,
   sum(case when p.place = 'waiting' then 1 else 0 end) as waiting,
   sum(case when p.place = 'lease' then 1 else 0 end) as held
 from {live_run} p join {lane} l on l.id = p.lane group by l.job order by l.job`;
 
-// Fences come from sequences on PostgreSQL. On SQLite they come from the rows of sqlite_sequence, which are there only once
-// a row of the table was stored.
+// On PostgreSQL fences come from sequences. On SQLite they come from rows of sqlite_sequence, which exist only after a
+// row of the table was stored.
 const RAISE_FENCES = {
   postgres: [
     "select setval('{lease_fence_seq}', (select s.last_value from {lease_fence_seq} s) + :jump::bigint)",
@@ -49,15 +51,15 @@ const RAISE_FENCES = {
   ],
 } as const;
 
-/** Sessions that were ended since the backup would count again: people sign in anew. */
+/** A session that was ended after the backup would be valid again, so all end: people sign in again. */
 const END_SESSIONS = "delete from {session}";
 
-/** The lease ends now, as one of a silent holder does. */
+/** Ends the lease now, as if its holder had fallen silent. */
 const FREE_LEASES = /* sql */ `
 update {lease} set until = {now}, deadline_at = case when deadline_at <= {now} then {now} + 1 else deadline_at end
 where until > {now} and not ${isLiveHolder("{lease}.holder")}`;
 
-// PostgreSQL keeps the rows of locks that have ended; SQLite has only those that are held.
+// PostgreSQL keeps the rows of released locks; SQLite has only held ones.
 const freeLocks = (isHeld: string) => /* sql */ `
 update {lock} set until = {now} where ${isHeld} and until > {now} and not ${isLiveLocker("{lock}.holder")}`;
 const FREE_LOCKS = { postgres: freeLocks("state = 0"), sqlite: freeLocks("true") };
@@ -77,20 +79,20 @@ select {now} as now,
   (select i.id from {instance} i where ${IS_SKEWED} order by abs(i.skew_ms) desc, i.no limit 1) as skewed,
   (select i.skew_ms from {instance} i where ${IS_SKEWED} order by abs(i.skew_ms) desc, i.no limit 1) as skew_ms`;
 
-/** What became of one check's damage. */
+/** The result of repairing the damage of one check. */
 type Repaired = { readonly name: string; readonly changed: number };
 
-/** What a restored backup has of those who were there when it was made. */
+/** What a restored backup contains of processes that were live when it was made. */
 export type Remains = {
-  /** Leases of holders that are gone, and the runs in them. */
+  /** Leases of holders that no longer exist, and the runs in them. */
   readonly leases: number;
   readonly runs: number;
   readonly locks: number;
-  /** Deliveries of alerts that wait; some may have been sent since the backup was made. */
+  /** Waiting deliveries of alerts; some may have been sent since the backup was made. */
   readonly deliveries: number;
-  /** Named keys as the backup has them; one that was revoked since works again. */
+  /** Named keys in the backup; a key that was revoked since then works again. */
   readonly keys: number;
-  /** Instances that were seen lately: nobody should be. */
+  /** Instances that were seen lately: there should be none. */
   readonly liveInstances: number;
   readonly jobs: readonly {
     readonly job: string;
@@ -103,9 +105,9 @@ export type Remains = {
 type Vitals = {
   readonly now: number;
   readonly running: number;
-  /** Running, but their lease is over and nobody took them yet. */
+  /** Running runs whose lease has expired and that no instance has reclaimed yet. */
   readonly silent: number;
-  /** Silent or running for as long as was asked about. */
+  /** Runs that were silent, or ran, for at least the given time. */
   readonly stale: number;
   /** When an instance with the scheduler on polled last. */
   readonly polledAt: number | null;
@@ -113,7 +115,7 @@ type Vitals = {
   readonly schedules: number;
   /** Up to when ticks are recorded; later than now only if the database's clock went back. */
   readonly recordedUntil: number | null;
-  /** The live instance whose clock is furthest off, as it found itself. */
+  /** The live instance with the largest clock offset, as it measured it itself. */
   readonly skew: { readonly instance: string; readonly skewMs: number } | null;
 };
 
@@ -124,7 +126,10 @@ export abstract class Repairs {
     this.#session = session;
   }
 
-  /** All statements in one commit, while nobody claims, settles or fires; returns how many rows each has changed. */
+  /**
+   * Runs all statements in one commit, while no claim, settlement or tick is written; returns how many rows each has
+   * changed.
+   */
   protected abstract whileStill(verb: string, steps: readonly Step[]): Promise<readonly number[]>;
 
   /** Repairs the damage of these checks. */
@@ -144,7 +149,10 @@ export abstract class Repairs {
     return toRemains(gone, await this.#session.read({ verb, sql: WAITING_BY_JOB }));
   }
 
-  /** Raises every fence by so much, and ends the leases and locks of holders that are gone, and all sessions of the page. */
+  /**
+   * Raises every fence by this much, and ends the leases and locks of holders that no longer exist, and all sessions of
+   * the dashboard.
+   */
   async recover({ jump }: { readonly jump: number }): Promise<{
     readonly leases: number;
     readonly locks: number;
@@ -162,14 +170,14 @@ export abstract class Repairs {
     return toVitals(found);
   }
 
-  /** Roles that own the schema or a part of it and are not this one; none on SQLite. */
+  /** Roles that own the schema or a part of it, other than this role; none on SQLite. */
   async strangers(): Promise<readonly string[]> {
     const found = await this.#session.read({ verb: "repairs.strangers", sql: STRANGERS });
     return found.map(({ what }) => String(what));
   }
 }
 
-/** What mends the damage of a check, or what to do about it by hand; null: nobody of us knows it. */
+/** How the damage of a check is repaired, or the steps to take by hand; null: neither is known. */
 export function repairOf(check: string): {
   readonly action: string | null;
   readonly advice: string | null;

@@ -1,6 +1,6 @@
-// Checks of durable waits, and their repairs: a run that sleeps has something to wake it, what has ended wakes it, and what is
-// open belongs to a run that is live. Waking is always safe: the resumed run looks for itself, under its fence.
-// See docs/decisions/0015-durable-waits.md.
+// Checks of durable waits, and their repairs: a sleeping run has something that will wake it, the end of that thing
+// does wake it, and every open wait belongs to a live run. Waking a run is always safe: the resumed run checks for
+// itself, under its fence. See docs/decisions/0015-durable-waits.md.
 
 import type { Check, Repair } from "./references.js";
 
@@ -8,7 +8,7 @@ const SLEEPS = "w.asleep_at is not null and w.gate is null and w.wake_at > {now}
 
 const WITHOUT_WAIT = `asleep_at is not null and not exists (select 1 from {wait} x where x.run = {waiting}.id)`;
 
-/** The pass removes the waits of a run that has ended. Those of an operator's retry are there before the run is live again. */
+/** A pass removes the waits of an ended run. An operator's retry stores its waits before the run is live again. */
 const LEFT_BEHIND = /* sql */ `not exists (select 1 from {live_run} p where p.run = x.run)
   and not exists (select 1 from {wake} k where k.run = x.run)
   and not exists (select 1 from {outcome} o where o.id = x.run and x.kind = 3 and x.since >= o.finished_at)`;
@@ -16,7 +16,7 @@ const LEFT_BEHIND = /* sql */ `not exists (select 1 from {live_run} p where p.ru
 const HAS_STEP =
   "exists (select 1 from {step} t where t.run = {wait}.run and t.name = {wait}.name)";
 
-/** A new signal is one whose waiting runs the pass still looks for. */
+/** A signal is new while the pass has not searched for the runs that wait for it. */
 const ENDED_UNSEEN = /* sql */ `
 select w.id, x.name from {waiting} w join {wait} x on x.run = w.id
 left join {signal} s on x.kind = 2 and s.name = x.signal and s.key = x.key
@@ -34,7 +34,7 @@ update {wait} as x set
 where x.kind = 3 and x.ended_at is null and exists (select 1 from {outcome} o where o.id = x.child)
   and exists (select 1 from {waiting} w where w.id = x.run and ${SLEEPS})`;
 
-/** The name of a batch that is a call begins with this character. */
+/** The name of a batch that stands for a call begins with this character. */
 const CALL = { postgres: "chr(1)", sqlite: "char(1)" };
 const calledTwice = (call: string) => /* sql */ `
 select cast(b.run as text) as what, b.name, count(*) as runs
@@ -79,7 +79,7 @@ select cast({wait}.run as text) as what, {wait}.name as wait from {wait} where $
   },
 ];
 
-/** Its handler begins again at the top, and waits anew for what is missing. */
+/** The handler begins again at the top, and stores the missing waits again. */
 const WAKE_NOW = "update {waiting} set wake_at = {now}, asleep_at = null where";
 
 export const WAIT_REPAIRS: Readonly<Record<string, Repair>> = {

@@ -1,6 +1,6 @@
 // Moves everything from SQLite to PostgreSQL: copies it in batches, counts it on both sides, and then raises the new
-// database's sequences above every number that was ever given. The source is only read. Killed at any moment, the same
-// call continues behind the last batch that was committed.
+// database's sequences above every number that was ever given out. The source is only read. After a kill at any moment,
+// the same call continues after the last committed batch.
 
 import type { Clock, Random } from "../../shared/ports.js";
 import { DAY_MS } from "../postgres/days.js";
@@ -26,9 +26,9 @@ export type MoveResult =
       readonly moved: true;
       /** Rows by table, equal on both sides. */
       readonly tables: Readonly<Record<string, number>>;
-      /** How many were there before this call: it went on with an earlier one. */
+      /** How many rows existed before this call: it continued an earlier one. */
       readonly resumedAt: number;
-      /** Leases that were held at that moment: they run out by the database's clock. */
+      /** Leases that were held at that moment: they expire by the database's clock. */
       readonly heldLeases: number;
       readonly heldLocks: number;
     }
@@ -54,7 +54,7 @@ type MoveParams = {
   readonly schema: string;
   readonly clock: Clock;
   readonly random: Random;
-  /** Also while instances live; what they write meanwhile stays behind. */
+  /** Copy even while instances are live; their later changes are not copied. */
   readonly evenIfLive: boolean;
   readonly onProgress: (progress: MoveProgress) => void;
   readonly signal?: AbortSignal | undefined;
@@ -62,7 +62,7 @@ type MoveParams = {
 
 /** Rows of one transaction; fewer where they are long. */
 const BATCH = 2_000;
-/** Older days are not made one by one: what is older is pruned soon anyway. */
+/** No partitions are made for older days: their rows are pruned soon. */
 const DAYS_MAX = 60;
 
 export async function moveToPostgres(params: MoveParams): Promise<MoveResult> {
@@ -110,7 +110,7 @@ async function move(
   }
   const instances = [
     ...source.liveInstances(),
-    // Those that came along are known there.
+    // Instances that the move itself has copied do not count.
     ...(await target.liveInstances()).filter((id) => !source.knowsInstance(id)),
   ];
   if (instances.length > 0 && !evenIfLive) return { moved: false, reason: "live", instances };
@@ -160,7 +160,7 @@ function isListed(table: string): boolean {
   return (MOVED_TABLES as readonly string[]).includes(table) || table in LEFT_TABLES;
 }
 
-/** No number is given twice, and fences go on above every one of before. */
+/** No number is given out twice, and new fences are larger than every earlier one. */
 async function raiseSequences(
   source: MoveSource,
   target: MoveTarget,
@@ -177,7 +177,7 @@ async function raiseSequences(
   if (last > 0) await target.raiseSequence(sequence, last);
 }
 
-/** The days that rows of history fall on, the newest of them. */
+/** The days that have rows of history, the newest of them. */
 function daysOf(source: MoveSource): { runs: number[]; ticks: number[] } {
   const { first_run, last_run, first_tick, last_tick } = source.days();
   const dayOfRun = (id: unknown) =>

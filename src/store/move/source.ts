@@ -1,5 +1,5 @@
-// Reads the SQLite side of a move: in one snapshot from beginning to end, by pages in the order of each table's key. Never
-// writes. Statements are made for each table from its columns; names come from the schema, never from a user.
+// Reads the SQLite side of a move: in one snapshot from beginning to end, by pages in the order of each table's key.
+// Never writes. Statements are made for each table from its columns; names come from the schema, never from a user.
 
 import type { Clock, Random } from "../../shared/ports.js";
 import { type Row, SqliteFile } from "../sqlite/connection.js";
@@ -19,7 +19,7 @@ where retired_at is null and seen_at > unixepoch('subsec') * 1000 - max(60000, 3
 
 const KNOWS_INSTANCE = /* sql */ `select 1 from {instance} where id = :id`;
 
-/** The largest number that was ever given, also where its row is gone. */
+/** The largest number that was ever given out, also if its row no longer exists. */
 const SEQUENCE = /* sql */ `select seq from sqlite_sequence where name = :table`;
 
 const DAYS = /* sql */ `
@@ -31,7 +31,7 @@ const countOf = (table: string) => /* sql */ `select count(*) as count from {${t
 const maxOf = (table: string, column: string) =>
   /* sql */ `select max("${column}") as max from {${table}}`;
 
-/** The parameters of where a page begins, by place. */
+/** The parameters for the beginning of a page, by position. */
 const keyParameter = (at: number) => `key${String.fromCharCode(65 + at)}`;
 
 function pageOf(params: {
@@ -110,7 +110,7 @@ export class MoveSource {
     return this.#file.get(KNOWS_INSTANCE, { id }) !== undefined;
   }
 
-  /** The rows after the cursor, and where the next page begins. */
+  /** The rows after the cursor, and the cursor of the next page. */
   page(params: {
     readonly table: MovedTable;
     readonly after: Cursor | null;
@@ -129,7 +129,7 @@ export class MoveSource {
     return { rows, cursor };
   }
 
-  /** The largest number that this column ever had, as far as the file knows. */
+  /** The largest number that this column ever had, as far as the file shows. */
   largest(table: string, column: string): number {
     const max = Number(this.#file.get(maxOf(table, column))?.max ?? 0);
     const name = SQLITE_DIALECT.name(table);

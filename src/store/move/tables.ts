@@ -1,9 +1,9 @@
-// Lists the tables that a move from SQLite to PostgreSQL takes along. Every table of the schema is in one of the two lists,
+// Lists the tables that a move from SQLite to PostgreSQL copies. Every table of the schema is in one of the two lists,
 // so that none is forgotten. Pure: the columns themselves are read from both databases.
 
 import { PARTITIONED } from "../schema/schema.js";
 
-/** In the order in which they are moved: what others refer to comes first, work that waits comes last. */
+/** In the order in which they are copied: referenced tables first, waiting work last. */
 export const MOVED_TABLES = [
   "policy",
   "lane",
@@ -44,7 +44,7 @@ export const MOVED_TABLES = [
 
 export type MovedTable = (typeof MOVED_TABLES)[number];
 
-/** Tables that stay behind, and why. */
+/** Tables that are not copied, and why. */
 export const LEFT_TABLES: Readonly<Record<string, string>> = {
   schema_version: "the new database has its own",
   session: "people sign in again on the new database",
@@ -52,29 +52,29 @@ export const LEFT_TABLES: Readonly<Record<string, string>> = {
   lock_waiter: "a waiter that is silent for three seconds is void, and asks again",
 };
 
-/** Columns that SQLite does not have: what they are for a row that comes from there, as SQL. */
+/** Columns that SQLite does not have: their values for copied rows, as SQL. */
 export const MADE_COLUMNS: Readonly<Partial<Record<MovedTable, Readonly<Record<string, string>>>>> =
   {
-    // Items are done or failed as they are; tries only tell a new row from a replaced one.
+    // Copied items keep their state; `tries` only distinguishes a new row from a replaced one.
     item: { tries: "1" },
     flow: { revision: "0" },
-    // SQLite keeps no lock that is not held.
+    // SQLite keeps only held locks.
     lock: { state: "0", ended_at: "null" },
   };
 
-/** Sequences that are no identity of a column: the table and column whose values they must stay above. */
+/** Sequences that are not an identity of a column: the table and column whose values they must stay above. */
 export const LOCK_FENCES = { sequence: "lock_fence", tables: ["lock", "lock_history"] } as const;
 
 export type MovedColumn = {
   readonly name: string;
-  /** As the new database calls it, such as "uuid[]". */
+  /** The type in PostgreSQL, such as "uuid[]". */
   readonly type: string;
   readonly isIdentity: boolean;
 };
 
 type TargetColumn = MovedColumn & { readonly isNeeded: boolean };
 
-/** What of a table is copied; columns that one side knows and the other does not are named. */
+/** The columns to copy of a table; a column that only one side has is named. */
 export function columnsToMove(
   table: MovedTable,
   source: readonly string[],

@@ -1,5 +1,5 @@
-// Writes the PostgreSQL side of a move: a batch of rows and how far the move has come are one transaction, so that a move
-// that was killed continues where its last batch committed. Statements are made for each table from the columns that both
+// Writes the PostgreSQL side of a move: a batch of rows and the position of the move commit together, so that a killed
+// move continues after its last committed batch. Statements are made for each table from the columns that both
 // databases have; names come from the schema, never from a user.
 
 import type { Clock } from "../../shared/ports.js";
@@ -22,7 +22,7 @@ const quoted = (names: readonly string[]) => names.map((name) => `"${name}"`).jo
 
 const countOf = (table: string) => /* sql */ `select count(*) as count from {${table}}`;
 
-/** How far a move has come; it stays as the record of one that ended. */
+/** The position of a move; it stays as the record of a finished one. */
 const CREATE_MOVE = /* sql */ `
 create table if not exists {move} (source text not null, began_at bigint not null, ended_at bigint, state text not null)`;
 
@@ -61,7 +61,7 @@ const raiseIdentityOf = (column: string) => /* sql */ `
 select setval(pg_get_serial_sequence(:table::text, '${column}'), :last::bigint)`;
 const raise = (sequence: string) => /* sql */ `select setval('{${sequence}}', :last::bigint)`;
 
-/** How far each table has come. */
+/** The position in each table. */
 export type MoveState = Readonly<
   Record<string, { readonly moved: number; readonly cursor: Cursor | null }>
 >;
@@ -132,7 +132,7 @@ export class MoveTarget {
     await this.#ask(BEGIN_MOVE, { source, state: "{}" });
   }
 
-  /** Days of history that the database did not make by itself, as they were before its time. */
+  /** Days of history before the database's own time, for which it has made no partitions. */
   async makeDays(days: { readonly runs: readonly number[]; readonly ticks: readonly number[] }) {
     await this.#link.transaction(async (query) => {
       const rows = await this.#within(query, PARTITIONS, { schema: this.#schema });
@@ -190,7 +190,7 @@ export class MoveTarget {
   }
 }
 
-/** SQLite keeps lists as JSON and truth as 0 and 1; the server reads the rest as it is written. */
+/** SQLite keeps lists as JSON and booleans as 0 and 1; the server reads all other values as they are written. */
 function asText(value: unknown, type: string): string | null {
   if (value === null || value === undefined) return null;
   if (type.endsWith("[]")) return textArray(JSON.parse(String(value)) as string[]);

@@ -1,5 +1,6 @@
-// Takes turns, claims deliveries and finds culprits for alerts on PostgreSQL. One statement takes a turn, on the connection of
-// the heartbeats, since every instance asks; one statement claims deliveries. Locks decide what is claimed.
+// Takes turns, claims deliveries and finds causes of dead rows for alerts on PostgreSQL. One statement takes a turn, on
+// the connection of the heartbeats, since every instance asks for it; one statement claims deliveries. Row locks decide
+// which caller gets a delivery.
 
 import type { Culprit } from "../../alerts/rules/observation.js";
 import {
@@ -11,7 +12,7 @@ import {
 import type { Row } from "./connection.js";
 import type { PostgresSession } from "./session.js";
 
-/** A turn that lies far in the future was taken by a clock that has been put back since. */
+/** A turn that lies far in the future was taken before the clock was set back. */
 const TAKE_TURN = /* sql */ `
 with now as materialized (select {now} as at),
 seen as (
@@ -26,8 +27,8 @@ taken as (
 select now.at as now, exists (select from taken) as is_mine from now`;
 
 /**
- * Whoever opened an alert may know of other destinations than the caller: what is open and was not yet
- * delivered to the caller's own is taken along. One that somebody is changing, who may be resolving it, is
+ * The instance that opened an alert may know other destinations than this caller: so an open alert without a delivery
+ * to the caller's own destinations is included. An alert that another transaction is changing, and may be resolving, is
  * left to the next call.
  */
 const CLAIM_DELIVERIES = /* sql */ `
@@ -56,8 +57,8 @@ taken as (
 select * from fresh union all select * from taken`;
 
 /**
- * By the server's own clock: these times are its own. What holds no snapshot and has written nothing
- * keeps no row from being removed.
+ * Uses the server's own clock, because these times are its own. A session that holds no snapshot and has written
+ * nothing keeps no row from being removed.
  */
 const CULPRITS = /* sql */ `
 select 'transaction' as what, a.pid, a.application_name as name, coalesce(a.usename, '') as by, coalesce(a.state, '') as state,

@@ -13,7 +13,7 @@ export function textArray(values: readonly (string | null)[]): string {
 const QUOTE = 34;
 const BACKSLASH = 92;
 
-/** By hand: nearly every text is JSON, and replacing by an expression takes three times as long. */
+/** A loop of our own: nearly every text is JSON, and replacing by a regular expression takes three times as long. */
 function quoted(text: string): string {
   if (!/["\\]/.test(text)) return `"${text}"`;
   let escaped = "";
@@ -27,12 +27,15 @@ function quoted(text: string): string {
   return `"${escaped}${text.slice(from)}"`;
 }
 
-/** What is unnested beside longer arrays is filled up with nulls; most columns of most statements have nothing else. */
+/**
+ * An array that is unnested beside longer ones is filled up with nulls; most columns of most statements contain nothing
+ * else.
+ */
 const NOTHING = "{}";
 
 export type Column = { readonly many: string; readonly one: number | string | null };
 
-/** One value of each row as an array, or, where all have the same, that one. */
+/** One value of each row as an array; a single value if all rows have the same. */
 export function column<T, Value extends number | string>(
   rows: readonly T[],
   value: (row: T) => Value | null,

@@ -1,5 +1,5 @@
-// Runs that a run makes, on PostgreSQL: transactions whose last statement looks at the lease of the
-// run that makes them. The lease is locked only then, so that its heartbeat does not wait for long.
+// Stores the runs that a run makes, on PostgreSQL: in transactions whose last statement checks the lease of the making
+// run. The lease is locked only then, so that its heartbeat does not wait for long.
 
 import type { RunId } from "../../runs/rules/run.js";
 import { auditedWrite } from "../audit.js";
@@ -28,7 +28,7 @@ import type { PostgresTransactions } from "./transactions.js";
 
 type Drive = <T>(steps: Steps<T>) => Promise<T>;
 
-/** Rolls back what was written under a fence that is no longer the current one. */
+/** Rolls back everything that was written under an outdated fence. */
 class Stale extends Error {}
 
 export class PostgresBatches extends Batches {

@@ -7,14 +7,14 @@ import type { Store } from "../store.js";
 import { LIBRARIES, type Library } from "./libraries.js";
 import type { PostgresSession } from "./session.js";
 
-/** Made with the tables, so that two databases with equal names are told apart. */
+/** Created with the tables, so that two databases with equal names are distinguished. */
 const IDENTITY = /* sql */ `select v.identity::text as identity from {schema_version} v`;
 
 const FIELD = "enqueue().tx";
 
 export class CallersTransactions {
   readonly #session: PostgresSession;
-  /** Transactions, and clients that serve one after the other, whose database is known to be ours. */
+  /** Transactions, and clients that serve one transaction after the other, whose database is known to be ours. */
   readonly #checked = new WeakSet<object>();
   #identity: string | null = null;
 
@@ -64,7 +64,7 @@ export function transactorOf(handle: unknown, engine: Store["engine"]): Transact
   return isTransactor(handle) ? handle : libraryTransactor(handle, "ctx.commit().on");
 }
 
-/** Whoever uses a library that is not known here gives its own. */
+/** A user of an unknown library passes these functions. */
 function isTransactor(handle: unknown): handle is Transactor {
   return typeof (handle as Partial<Transactor> | null)?.transact === "function";
 }

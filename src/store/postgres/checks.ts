@@ -1,5 +1,5 @@
-// Checks on PostgreSQL: a connection of its own, one read-only snapshot, each question behind a savepoint,
-// so that one that cannot be asked does not end the others.
+// Runs checks on PostgreSQL: on a connection of its own, in one read-only snapshot, each check behind a savepoint, so
+// that a failing check does not end the others.
 
 import type { Clock } from "../../shared/ports.js";
 import {
@@ -22,11 +22,11 @@ import { PIN_TRANSACTION } from "./pinned.js";
 import { DATABASE_CLOCK, type InTurn, type PostgresSession } from "./session.js";
 
 const BEGIN = "begin isolation level repeatable read read only";
-/** The server gives up by itself first: then the connection can be used for what is next. */
+/** The server's own timeout is shorter: then the connection stays usable for the next check. */
 const CLIENT_PATIENCE_MS = 5_000;
 const CANCELLED = "57014";
 
-/** For what is rare and takes a connection of its own, one at a time. */
+/** For rare work that takes a connection of its own, one piece at a time. */
 type RareParts = {
   readonly session: PostgresSession;
   readonly source: PostgresSource;
@@ -83,7 +83,7 @@ export class PostgresChecks implements Checks {
           error.code === CANCELLED ? unfinished(question) : unaskable(question, error.cause),
         );
       }
-      // What was set for this question goes with it.
+      // Also undoes the settings that were made for this check.
       await link.query({ text: "rollback to savepoint asked; release savepoint asked" });
     }
     return findings;

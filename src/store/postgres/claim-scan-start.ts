@@ -1,15 +1,15 @@
-// Where a claim begins to look. Claimed rows stay in the index until they are vacuumed, for minutes
-// if a transaction is held open, and every claim would walk over them; so a worker that drains a
-// backlog remembers the oldest run it saw and begins there. Only a hint: from time to time, and
-// whenever a claim comes back short, the whole index is looked at again.
+// Remembers where a claim starts to read its index. Claimed rows stay in the index until they are vacuumed, for minutes
+// if a transaction is held open, and every claim would walk over them; so a worker that drains a backlog remembers the
+// oldest run that it saw and starts there. It is only a hint: from time to time, and whenever a claim returns fewer
+// runs than requested, the whole index is read again.
 
 import type { Clock } from "../../shared/ports.js";
 
-/** Runs that became ready with an earlier place wait for about this long. */
+/** A run that became ready with an earlier position waits for about this long. */
 const LOOK_BACK_EVERY_MS = 500;
-/** Looking back may take no more than a tenth of the time, however much lies behind. */
+/** Reading from the beginning may take no more than a tenth of the time, however many rows lie there. */
 const LOOK_BACK_SHARE = 10;
-/** Small claims look at everything: an urgent run is then never passed by. */
+/** Small claims read from the beginning, so that an urgent run is never passed by. */
 const CLAIM_MIN = 100;
 
 export const FROM_THE_START = "-9223372036854775808";
@@ -22,13 +22,13 @@ export class ClaimScanStart {
     this.#clock = clock;
   }
 
-  /** Where a claim of this scope may begin. */
+  /** The position from which a claim of this scope may read. */
   low(scope: string): string {
     const bound = this.#bounds.get(scope);
     return bound && this.#clock.monotonicMs() < bound.untilMs ? bound.low : FROM_THE_START;
   }
 
-  /** What a claim saw: `head` is the place of the oldest run there was. */
+  /** Notes the result of a claim: `head` is the position of the oldest run that existed. */
   saw(params: {
     readonly scope: string;
     readonly low: string;

@@ -1,5 +1,5 @@
-// Commits a user's work together with the end of its run, or with an item, on PostgreSQL: in a transaction of ours or of the
-// user's library, whose last statement is ours.
+// Commits a user's work together with the end of its run, or with an item, on PostgreSQL: in a transaction of ours or
+// of the user's library, whose last statement is ours.
 
 import { OutcomeUnknownError, TxEndedError } from "../../shared/errors.js";
 import type { Clock, Timer } from "../../shared/ports.js";
@@ -47,7 +47,7 @@ export class PostgresCommits implements CommitVerbs {
     return this.#own.close();
   }
 
-  /** The lease is locked by the last statement alone: heartbeats of its other runs are not held up. */
+  /** Only the last statement locks the lease: heartbeats of its other runs do not wait. */
   async run(params: CommitParams): Promise<"committed" | "stale"> {
     const { holder, random, work } = params;
     return this.#transact<"committed" | "stale">("commits.run", params, async ({ tx, query }) => {
@@ -56,7 +56,7 @@ export class PostgresCommits implements CommitVerbs {
         ...settlementColumns([settlement]),
         chance: random,
         isLastBeforeCommit: true,
-        // A row of its own: a commit and an exchange of one instance do not wait for one another.
+        // A statistics row of its own, so that a commit and an exchange of one instance do not wait for each other.
         shard: -1 - holder,
       });
       if (row?.unapplied) throw new RolledBack("stale");
@@ -74,7 +74,7 @@ export class PostgresCommits implements CommitVerbs {
     });
   }
 
-  /** Until COMMIT is sent every failure is certain. After it only an answer of the server is. */
+  /** Before COMMIT is sent every failure is certain. After that only a reply of the server is. */
   async #transact<Answer>(
     what: string,
     { on, timeoutMs }: { readonly on: Transactor | null; readonly timeoutMs: number },
@@ -99,13 +99,13 @@ export class PostgresCommits implements CommitVerbs {
   }
 }
 
-/** No more than what this run belongs to: every part of a plan is prepared for every execution. */
+/** Includes only the parts that this run needs: the server prepares every part of a plan for every execution. */
 function formOf({ batch, schedule, isLimited, mayWait }: Settlement): string {
   const belongs = batch !== null || schedule !== null || isLimited || mayWait;
   return belongs ? SETTLE : FINISH;
 }
 
-/** What a user's function gets as `tx`; answers as the `pg` driver does. */
+/** The `tx` of a user's function; it returns results like the `pg` driver does. */
 export type PostgresTx = {
   query(
     text: string,
@@ -114,13 +114,13 @@ export type PostgresTx = {
 };
 
 const LINKS_MAX = 4;
-/** Of a user's pool, two are held for good by the store. */
+/** The store holds two connections of a user's pool permanently. */
 const POOL_HELD = 2;
 const KEPT_MS = 10_000;
 /** The longest that a timer of the driver can count. */
 const TIMEOUT_MAX_MS = 2 ** 31 - 1;
 
-/** What would end the transaction, so that the run would be completed without it. Savepoints may go. */
+/** Statements that would end the transaction, so that the run would be completed without it. Savepoints are allowed. */
 const ENDS_TRANSACTION =
   /(begin|start\s+transaction|commit|end|abort|rollback(?!\s+(work\s+|transaction\s+)?to\b)|prepare\s+transaction)\b/iy;
 
@@ -140,12 +140,12 @@ class PostgresTransactor implements Transactor {
     this.#max = linksMax(params.source);
   }
 
-  /** How many are open, how many may be, and how many wait for their turn. */
+  /** How many transactions are open, how many may be, and how many callers wait for their turn. */
   get load(): { readonly open: number; readonly max: number; readonly waiting: number } {
     return { open: this.#taken, max: this.#max, waiting: this.#waiting.length };
   }
 
-  /** `timeoutMs` is for each statement of the user's. */
+  /** `timeoutMs` applies to each statement of the user. */
   async transact<Value>(
     fn: (opened: OpenTransaction) => Promise<Value>,
     timeoutMs = TIMEOUT_MAX_MS,
@@ -159,7 +159,7 @@ class PostgresTransactor implements Transactor {
       this.#keep(link);
       return value;
     } catch (error) {
-      // Whether the connection is still good is not worth a question.
+      // Testing whether the connection still works is not worth a statement.
       void link?.end();
       throw error;
     } finally {
@@ -169,7 +169,7 @@ class PostgresTransactor implements Transactor {
     }
   }
 
-  /** Open transactions are cut: whoever is in one was told to end long before. */
+  /** Cuts open transactions: their functions got the signal to end long before. */
   async close(): Promise<void> {
     this.#isClosed = true;
     for (const { reject } of this.#waiting.splice(0)) reject(closed());
@@ -196,7 +196,7 @@ class PostgresTransactor implements Transactor {
         await kept.link.query({ text });
         return kept.link;
       } catch (error) {
-        // The server may have closed it while it was idle: that is no answer to the caller.
+        // The server may have closed the connection while it was idle: the caller's work must not fail for that.
         void kept.link.end();
         if (!isWorthRepeating(error)) throw error;
       }
@@ -224,7 +224,7 @@ class PostgresTransactor implements Transactor {
   }
 }
 
-/** From BEGIN, which was sent, to COMMIT or ROLLBACK. */
+/** From the sending of BEGIN to COMMIT or ROLLBACK. */
 async function within<Value>(
   link: PlainLink,
   fn: (opened: OpenTransaction) => Promise<Value>,
@@ -233,7 +233,7 @@ async function within<Value>(
   let isOpen = true;
   const tx: PostgresTx = {
     query: async (text, values = []) => {
-      // The connection goes on to serve others: what comes too late must not get into theirs.
+      // The connection then serves other callers: a late statement of this one must not reach them.
       if (!isOpen) throw new Error("The transaction is over; nothing was sent.");
       if (endsTransaction(text)) throw new TxEndedError("ctx.commit or ctx.item");
       return link.query({ text, values, timeoutMs }).catch((failure: unknown) => {
@@ -255,8 +255,8 @@ async function within<Value>(
 }
 
 /**
- * Whether a statement in this text would end the transaction. Reads from the end to the beginning and every position
- * once, however many comments follow each other.
+ * Whether a statement in this text would end the transaction. It reads backwards and visits every position once,
+ * however many comments follow each other.
  */
 function endsTransaction(text: string): boolean {
   const end = text.length;

@@ -1,6 +1,6 @@
-// One connection to PostgreSQL: it connects when first needed, pipelines, puts a time limit on every
-// statement, and is replaced as a whole once it broke. The only file that knows the `pg` driver.
-// Whoever gets a `LinkFailure` with `isCertain: false` does not know whether its statement took effect.
+// Holds one connection to PostgreSQL: it connects on first use, pipelines, limits the time of every statement, and is
+// replaced as a whole after it broke. The only file that knows the `pg` driver. A caller that gets a `LinkFailure` with
+// `isCertain: false` does not know whether its statement took effect.
 
 import type { Socket } from "node:net";
 import type { Client, ClientConfig, PoolClient } from "pg";
@@ -12,7 +12,10 @@ import { PIN_SESSION, PIN_TRANSACTION, pinnedStatement } from "./pinned.js";
 /** A connection string, or the pool of the surrounding application. */
 export type PostgresSource = string | PostgresPool;
 
-/** A Pool of pg in our own words: whoever compiles against this package may not have the types of pg. */
+/**
+ * The part of pg's Pool that is used, typed here: an application that compiles against this package may not have the
+ * types of pg.
+ */
 type PostgresPool = {
   readonly options: { readonly max?: number | undefined };
   readonly totalCount: number;
@@ -22,12 +25,12 @@ type PostgresPool = {
 
 export type Row = Record<string, unknown>;
 
-/** A statement did not succeed. Certain: it was refused or never sent, so nothing changed. */
+/** A statement failed. `isCertain`: it was refused or never sent, so nothing changed. */
 export class LinkFailure extends Error {
   override readonly name = "LinkFailure";
   constructor(
     override readonly cause: unknown,
-    /** SQLSTATE where the server spoke, else the driver's or the system's code. */
+    /** The server's SQLSTATE if it replied, else the code of the driver or of the system. */
     readonly code: string,
     readonly isCertain: boolean,
   ) {
@@ -38,14 +41,14 @@ export class LinkFailure extends Error {
 const POOL_MIN = 3;
 const CONNECT_TIMEOUT_MS = 5_000;
 const STATEMENT_TIMEOUT_MS = 30_000;
-/** What a connection may still answer after it was given up; then it is cut. */
+/** How long a connection that was given up may still reply; then it is cut. */
 const END_TIMEOUT_MS = 5_000;
 
-// Certain failures that a repeat may cure: serialization, deadlock, lock not available, cancelled by
-// a time limit, too many connections, a server that starts, stops or was demoted, or was not reached.
+// Certain failures that a retry may overcome: serialization, deadlock, lock not available, cancelled by a time limit,
+// too many connections, a server that starts, stops, was demoted or was not reached.
 const WORTH_REPEATING =
   /^(40001|40P01|55P03|57014|53\d\d\d|57P0\d|25006|08\w\w\w|UNKNOWN|EAI_AGAIN|ENOTFOUND|EPIPE|E(CONN|HOST|NET)\w+|ETIMEDOUT)$/;
-/** The server ended the session, so that it did not say what became of the statement. */
+/** The server ended the session, so the outcome of the statement is unknown. */
 const ENDS_SESSION = /^(57P|08)/;
 
 export function isWorthRepeating(failure: unknown): boolean {
@@ -58,20 +61,20 @@ function isWithoutSocket({ code, cause }: LinkFailure): boolean {
   return code === "ENOENT" && (cause as NodeJS.ErrnoException | null)?.syscall === "connect";
 }
 
-// Our statements reach every large table through an index. A plan that was made while a table was
-// empty and then kept (prepared statements are) would scan it instead, and stay wrong until the next
-// ANALYZE: claims of a thousand took 3 s each. Planning anew costs more than a small claim does, and
-// compiling a plan more than running it. Where an index has the order that is asked for, it is used:
-// a kept plan does not know how short a page is and would sort all of history for it.
+// Planner settings for our statements, which reach every large table through an index. A plan that was made while a
+// table was empty and then kept (prepared statements are) would scan the table instead, and stay wrong until the next
+// ANALYZE: claims of a thousand took 3 s each. Planning again costs more than a small claim, and compiling a plan costs
+// more than running it. An index with the requested order is always used: a kept plan does not know how short a page is
+// and would sort all of history for it.
 const SETTINGS = `${PIN_SESSION}; set enable_seqscan = off; set enable_sort = off; set plan_cache_mode = force_generic_plan; set jit = off`;
 
 type Connection = {
   readonly client: Client | PoolClient;
-  /** Sends when it may: where nothing is pipelined, one statement at a time. */
+  /** Sends a statement when it may: without pipelining, one statement at a time. */
   readonly inTurn: <T>(send: () => Promise<T>) => Promise<T>;
-  /** Whether the session is ours alone: settings, LISTEN and prepared statements stay with it. */
+  /** Whether the session is ours alone: then settings, LISTEN and prepared statements stay with it. */
   readonly isOwnSession: boolean;
-  /** Ends it, once; in good order if it is given back whole. */
+  /** Ends the session, once; cleanly if it is returned whole. */
   readonly end: () => Promise<void>;
 };
 
@@ -91,7 +94,7 @@ export class PostgresLink {
     readonly clock: Clock;
     /** Channel to listen to, or null. */
     readonly listenTo: string | null;
-    /** `from` is the server's process of the session that sent it. */
+    /** `from` is the server process of the session that sent it. */
     readonly onNotice: (from: number) => void;
   }) {
     this.#source = params.source;
@@ -100,7 +103,7 @@ export class PostgresLink {
     this.#onNotice = params.onNotice;
   }
 
-  /** Statements sent and not yet answered. */
+  /** Statements that were sent and have no reply yet. */
   get inFlight(): number {
     return this.#inFlight;
   }
@@ -109,7 +112,7 @@ export class PostgresLink {
     return this.#current !== null;
   }
 
-  /** The server's process of this session; null while there is none that is ours. */
+  /** The server process of this session; null while we have no session of our own. */
   get serverPid(): number | null {
     const { client, isOwnSession } = this.#current ?? {};
     return isOwnSession ? ((client as { readonly processID?: number }).processID ?? null) : null;
@@ -135,7 +138,7 @@ export class PostgresLink {
     }
   }
 
-  /** Waits for what was sent; each statement has its time limit, so this has one too. */
+  /** Waits for the sent statements; each has a time limit, so this wait has one too. */
   async close(): Promise<void> {
     this.#isClosed = true;
     if (this.#inFlight > 0) {
@@ -148,7 +151,7 @@ export class PostgresLink {
     await connection?.then(({ end }) => end()).catch(() => undefined);
   }
 
-  /** Connects, or waits for the connection that is being made. A failed attempt is not kept. */
+  /** Connects, or waits for the connection in progress. A failed attempt is not kept. */
   #connected(): Promise<Connection> {
     if (this.#isClosed) {
       return Promise.reject(new LinkFailure(new Error("The store was closed."), "CLOSED", true));
@@ -168,14 +171,14 @@ export class PostgresLink {
     });
     const mayFail = connecting.catch((error: unknown) => {
       if (this.#connection === mayFail) this.#connection = null;
-      // Nothing was sent yet, whatever happened to the connection.
+      // Nothing was sent yet, so whatever happened to the connection, the failure is certain.
       throw new LinkFailure(error, failureOf(error).code, true);
     });
     this.#connection = mayFail;
     return mayFail;
   }
 
-  /** Statements of a broken connection fail one by one; none of them may end its successor. */
+  /** Statements of a broken connection fail one by one; none of them may end the new connection. */
   #drop(connection: Connection): void {
     if (this.#current === connection) {
       this.#current = null;
@@ -192,7 +195,7 @@ type Asked = {
   readonly timeoutMs?: number;
 };
 
-/** A statement of ours by itself: behind a pooler it brings along what a session of our own has already. */
+/** Sends one statement of ours; behind a pooler it carries the settings that a session of our own has already. */
 function pinned({ isOwnSession }: Connection, { text, values, ...asked }: Asked): Asked {
   if (isOwnSession) return { text, ...(values === undefined ? {} : { values }), ...asked };
   return { ...asked, text: pinnedStatement(text, values) };
@@ -209,7 +212,7 @@ async function ask(
     query_timeout: params.timeoutMs ?? STATEMENT_TIMEOUT_MS,
   };
   const answer = await inTurn(() => client.query(config as never) as Promise<unknown>);
-  // Of several statements in one message the last one is the caller's.
+  // Of several statements in one message, the last one is the caller's.
   const last: unknown = Array.isArray(answer) ? answer.at(-1) : answer;
   const { rows, rowCount } = last as { rows: Row[]; rowCount: number | null };
   return { rows, rowCount: rowCount ?? 0 };
@@ -244,8 +247,8 @@ async function connect(
   };
   try {
     const isOwnSession = await hasOwnSession(client);
-    // A pooler may pass the server on at the end of a statement though the beginning of our next one is
-    // there already: then somebody else gets our answer, and we get an empty one.
+    // A pooler may pass the server to another client at the end of a statement even though our next one has already
+    // begun: then the other client gets our reply, and we get an empty one.
     isPipelined = isOwnSession && (client as { pipeline?: unknown }).pipeline === true;
     if (isOwnSession && settings !== null) await first(client, settings);
     return { client, inTurn, isOwnSession, end };
@@ -255,7 +258,7 @@ async function connect(
   }
 }
 
-/** What makes a connection ready has a time limit too, or all that waits for it would wait for ever. */
+/** Preparing a connection has a time limit too; otherwise everything that waits for it would wait forever. */
 function first(client: Client | PoolClient, text: string): Promise<{ rows: Row[] }> {
   const config = { text, query_timeout: CONNECT_TIMEOUT_MS };
   return client.query(config as never) as unknown as Promise<{ rows: Row[] }>;
@@ -270,7 +273,7 @@ async function prepare({ client, end }: Connection, text: string): Promise<void>
   }
 }
 
-/** A pool of which the application holds every connection is as good as a server that is away. */
+/** If the application holds every connection of its pool, that is like an unreachable server. */
 async function fromPool(pool: PostgresPool, clock: Clock): Promise<PoolClient> {
   const done = new AbortController();
   const connecting = pool.connect() as Promise<PoolClient>;
@@ -291,22 +294,22 @@ async function newClient(url: string): Promise<Client> {
     connectionString: url,
     connectionTimeoutMillis: CONNECT_TIMEOUT_MS,
     keepAlive: true,
-    // For what is asked while connecting: a server that hangs there must not be waited for for ever.
+    // For statements during connecting: a server that hangs there must not be awaited forever.
     query_timeout: CONNECT_TIMEOUT_MS,
     application_name: "holdfast",
     pipeline: true,
   } as ClientConfig;
   const client = new pg.Client(config);
-  // Before it connects: a session that is cut the moment it begins reports that as an event as well,
-  // and an error event that nobody listens to ends the process.
+  // Set before connecting: a session that is cut at its very beginning also emits an error event, and an error event
+  // without a listener ends the process.
   client.on("error", () => undefined);
   await client.connect();
   return client;
 }
 
 /**
- * A pooler between us and the server (PgBouncer) makes up the process number that the client was
- * told; behind one, the next statement may run in another session.
+ * A pooler (PgBouncer) between us and the server invents the process number that the client gets; behind one, the next
+ * statement may run in another session.
  */
 async function hasOwnSession(client: Client | PoolClient): Promise<boolean> {
   const { rows } = await first(client, "select pg_catalog.pg_backend_pid() as pid");
@@ -314,8 +317,8 @@ async function hasOwnSession(client: Client | PoolClient): Promise<boolean> {
 }
 
 /**
- * Clients of a pool are ended as well: they carry our settings and listeners. A server that does not
- * answer does not say goodbye either: its connection would stay open, and keep the process, for ever.
+ * Clients of a pool are ended as well, because they carry our settings and listeners. A server that does not respond
+ * does not close the connection either: it would stay open, and keep the process alive, forever.
  */
 async function release(client: Client | PoolClient, clock: Clock): Promise<void> {
   if ("release" in client) return client.release(true);
@@ -329,9 +332,9 @@ async function release(client: Client | PoolClient, clock: Clock): Promise<void>
 /** A name makes the server keep the plan for as long as the connection lives. */
 export type Query = (text: string, values?: readonly unknown[], name?: string) => Promise<Row[]>;
 
-/** A connection of its own for transactions: pipelined ones must not be mixed with one. */
+/** A separate connection for transactions, which must not be mixed with pipelined statements. */
 export type TransactionLink = {
-  /** Until the commit is sent, every failure is certain: nothing changed. */
+  /** Before the commit is sent, every failure is certain: nothing changed. */
   transaction<T>(work: (query: Query) => Promise<T>): Promise<T>;
   end(): Promise<void>;
 };
@@ -370,7 +373,7 @@ export async function transactionLink(
   };
 }
 
-/** A connection for what users say: their statements are planned by the server's own settings. */
+/** A connection for users' statements, which are planned by the server's own settings. */
 export type PlainLink = {
   query(params: {
     readonly text: string;
@@ -421,7 +424,7 @@ export function checkPostgresUrl(url: string): void {
   }
 }
 
-/** Two connections are held for good and a third one comes and goes: fewer would wait for ever. */
+/** Two connections are held permanently and a third one is used at times: with fewer, calls would wait forever. */
 export function checkPool(source: PostgresSource): void {
   if (typeof source === "string") return;
   const { max } = source.options;
@@ -434,7 +437,7 @@ export function checkPool(source: PostgresSource): void {
   ]);
 }
 
-/** What an unreachable server is reported as: what was tried, and what to do. */
+/** The error for an unreachable server: the address that was tried, and the next step. */
 export function unavailable(source: PostgresSource, error: unknown): StoreUnavailableError {
   const url = typeof source === "string" ? source : undefined;
   const cause = error instanceof LinkFailure ? error.cause : error;

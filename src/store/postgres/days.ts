@@ -1,6 +1,6 @@
-// The days of history on PostgreSQL: made ahead of time, dropped as a whole. Every change is one short
-// transaction on one table that gives up rather than wait long for a lock, since claims would queue up
-// behind it. What was not done is done by a later pass: rows without a day lie in the rest partition.
+// Manages the days of history on PostgreSQL: partitions that are created ahead of time and dropped whole. Every change
+// is one short transaction on one table. It gives up rather than wait long for a lock, since claims would queue up
+// behind it; a later pass does the rest. Rows without a partition of their day lie in the rest partition.
 
 import type { Clock } from "../../shared/ports.js";
 import { PARTITIONED } from "../schema/schema.js";
@@ -18,7 +18,7 @@ export const DAY_MS = 86_400_000;
 const DAYS_AHEAD = 3;
 const LOCK_TIMEOUT = "set local lock_timeout = '300ms'";
 const LOCK_NOT_AVAILABLE = "55P03";
-/** A day of which more than this has to stay is left whole, as moving it would stop the claims. */
+/** If more rows than this would have to stay, the day is left whole, because moving them would stop the claims. */
 const KEPT_MAX = 10_000;
 const KEYS_BATCH = 10_000;
 
@@ -34,10 +34,10 @@ type DaysParams = {
   readonly query: Query;
 };
 
-/** A partition that goes, with the statements that do it. */
+/** A partition to drop, with the statements that drop it. */
 type Leaving = { readonly day: sql.Day; readonly statements: readonly string[] };
 
-/** Drops the days of log lines that are older than `keepMs`, whatever is kept of the rest. Answers how many. */
+/** Drops the days of log lines that are older than `keepMs`, however long the rest is kept. Returns their number. */
 export async function dropDaysOfLogs(params: DaysParams, keepMs: number): Promise<number> {
   const since = params.now - keepMs;
   const old = daysBefore(await knownDays(params), "log_day_", since);
@@ -51,8 +51,8 @@ export async function dropDaysOfLogs(params: DaysParams, keepMs: number): Promis
 }
 
 /**
- * Days of the ledger that are older than `keepTicksMs` are made smaller: see sql.thinDay. What is left of them is
- * dropped when it is older than `keepMs`. Answers how many days changed.
+ * Thins days of the ledger that are older than `keepTicksMs`: see sql.thinDay. The remaining rows are dropped when they
+ * are older than `keepMs`. Returns how many days changed.
  */
 export async function thinLedger(
   params: DaysParams,
@@ -76,7 +76,7 @@ export async function thinLedger(
   ]);
 }
 
-/** Those of which everything is older, the oldest first. */
+/** Days of which every row is older, the oldest first. */
 function daysBefore(known: ReadonlySet<string>, prefix: string, since: number): number[] {
   const today = Math.floor(since / DAY_MS);
   const numbers = [...known].flatMap((name) =>
@@ -98,10 +98,10 @@ async function leave(params: DaysParams, leaving: readonly Leaving[]): Promise<n
   });
 }
 
-/** Makes today and the days after it, where they are missing. */
+/** Creates today and the days after it, if they are missing. */
 export async function makeDays(params: DaysParams): Promise<void> {
   const known = await knownDays(params);
-  // After a step of the clock a day may be there of which only a part was kept.
+  // After a step of the clock a day may exist of which only a part was kept.
   const isThere = ({ table, name }: sql.Day) =>
     known.has(name) || (table === "tick" && known.has(name.replace("_day_", "_kept_")));
   const missing = daysAhead(params.now).filter((day) => !isThere(day));
@@ -114,12 +114,12 @@ export async function makeDays(params: DaysParams): Promise<void> {
   });
 }
 
-/** The same for tables that nobody uses yet. */
+/** The same for tables that nothing uses yet. */
 export function firstDays({ now, dialect }: Pick<DaysParams, "now" | "dialect">): string[] {
   return daysAhead(now).map((day) => fillIn(sql.makeFirstDay(day), dialect));
 }
 
-/** Drops the days of which everything is older than `keepMs`; answers how many tables. */
+/** Drops the days of which every row is older than `keepMs`; returns the number of tables. */
 export async function dropDays(params: DaysParams, keepMs: number): Promise<number> {
   const since = params.now - keepMs;
   const known = await knownDays(params);
@@ -131,7 +131,7 @@ export async function dropDays(params: DaysParams, keepMs: number): Promise<numb
     let dropped = 0;
     for (const number of new Set(old.sort((a, b) => a - b))) {
       const { from, to } = dayOf("run", number);
-      // On the link of its own: these read a whole day, and heartbeats must not wait behind them.
+      // On a connection of its own: these statements read a whole day, and heartbeats must not wait behind them.
       const [row] = await link.transaction((query) =>
         ask({ ...params, query }, sql.KEPT_OF_DAY, { from, to, since, limit: KEPT_MAX + 1 }),
       );
@@ -165,7 +165,7 @@ async function pruneKeys(
   }
 }
 
-/** Locked: somebody is in the way, and the rest of the pass would only stop the claims again. */
+/** The lock was not granted: continuing the pass would only stop the claims again. */
 async function change(
   params: DaysParams & {
     readonly link: TransactionLink;
@@ -227,7 +227,7 @@ export function dayOf(table: sql.Day["table"], number: number): sql.Day {
   return { table, name: `${table}_day_${number}`, from: edge(number), to: edge(number + 1) };
 }
 
-/** What is kept of a day of the ledger. */
+/** Which rows of a ledger day are kept. */
 function keptDayOf(number: number): sql.Day {
   return { ...dayOf("tick", number), name: `tick_kept_${number}` };
 }

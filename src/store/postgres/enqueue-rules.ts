@@ -1,6 +1,6 @@
-// Storing runs on PostgreSQL whose keys replace or postpone, or that are limited and have keys: one
-// transaction of several statements. All keys are locked first and in sorted order, limits are touched
-// last: so two batches wait for one another at most, and what a key stands for cannot change between.
+// Stores runs on PostgreSQL whose keys replace or postpone, or that are limited and have keys: one transaction of
+// several statements. All keys are locked first, in sorted order, and limits are touched last: so two batches wait for
+// each other at most once, and the run of a key cannot change between the statements.
 
 import type { RunId } from "../../runs/rules/run.js";
 import {
@@ -19,36 +19,36 @@ import * as sql from "./sql/enqueue.js";
 
 /** A statement inside of a transaction. */
 export type Send = (template: string, params: Row) => Promise<Row[]>;
-/** What a run that another run made has more than others. */
+/** The columns that only a run made by another run has. */
 export type Origin = { readonly parent: RunId; readonly batch: number | null };
 
 export type Storing = {
   readonly ask: Send;
-  /** Told by the commit, unless null. */
+  /** The commit notifies this channel, unless it is null. */
   readonly channel: string | null;
-  /** All or none: one that is refused undoes the others. Null: they are stored all the same. */
+  /** All or none: one refused run undoes the others. Null: the others are stored anyway. */
   readonly undo: (() => Promise<unknown>) | null;
 };
 
-/** A run that moves between two places is out of sight for a moment. */
+/** A run that is moving between two tables is invisible for a moment. */
 const PULLS_MAX = 20;
 
 type RuledRuns = {
   readonly runs: readonly NewRun[];
   /** The same, as the statements take them. */
   readonly rows: readonly Row[];
-  /** The transaction goes on after this: flows, which others wait for, are not touched in it. */
+  /** The transaction continues after this: it touches no flows, which other transactions wait for. */
   readonly isOpen: boolean;
-  /** Only where the transaction goes on. */
+  /** Only if the transaction continues. */
   readonly origin?: Origin;
 };
 
-/** Whether more than its place and its key has to be looked at when a run is stored. */
+/** Whether storing this run needs more than its row and its key. */
 export function hasRules({ flow, key }: NewRun): boolean {
   return flow !== undefined || key?.onDuplicate !== undefined;
 }
 
-/** How a layer is written: the texts depend on the transaction and on who makes the runs. */
+/** How a layer is written: the texts depend on the transaction and on the maker of the runs. */
 type Texts = {
   readonly ask: Send;
   readonly change: (runs: string) => Promise<unknown>;
@@ -88,7 +88,7 @@ async function storeLayer(
   return resultsOf(layer, settled);
 }
 
-/** Whose the keys are; their rows are ours until the end of the transaction. */
+/** Returns the run of each key; the rows of the keys stay locked until the end of the transaction. */
 async function takeKeys(
   keyed: readonly NewRun[],
   rowOf: ReadonlyMap<string, Row>,
@@ -105,7 +105,7 @@ async function takeKeys(
   }));
 }
 
-/** Runs that replace or postpone another meet it: it is changed, or it has begun and loses the key. */
+/** Runs that replace or postpone another one: the other one is changed; if it has begun, it loses its key. */
 async function meetRivals(
   keyed: readonly NewRun[],
   holders: readonly KeyHolder[],
@@ -156,7 +156,7 @@ async function meetRivals(
   return { changed, holders: settled };
 }
 
-/** Takes runs from their places that have not begun; answers under which limit each of them waited. */
+/** Takes runs that have not begun out of their tables; returns the limit that each of them waited under. */
 async function pull(
   ids: readonly string[],
   ask: Send,
@@ -175,7 +175,7 @@ async function pull(
   return pulled;
 }
 
-/** As a literal: other libraries than ours write arrays in other ways. */
+/** As a literal: other libraries write arrays in other ways. */
 function idArray(ids: readonly string[]): string {
   return plainColumn(ids, (id) => id);
 }

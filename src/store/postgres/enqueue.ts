@@ -1,4 +1,4 @@
-// Storing new runs on PostgreSQL: one statement for runs without keys, and what keys need beyond it.
+// Stores new runs on PostgreSQL: one statement for runs without keys, and the further statements that keys need.
 
 import { ON_LOST, type Policy } from "../../runs/rules/run.js";
 import { ConfigurationError, StoreUnavailableError } from "../../shared/errors.js";
@@ -24,14 +24,14 @@ import type { PostgresSession } from "./session.js";
 import * as sql from "./sql/enqueue.js";
 import type { PostgresTransactions } from "./transactions.js";
 
-// A batch that is refused is undone alone: what the caller did before stays, and can be committed.
+// A refused batch is undone alone: the caller's earlier writes stay, and can be committed.
 const BEGIN_PART = "savepoint holdfast_enqueue";
 const UNDO_PART = "rollback to savepoint holdfast_enqueue";
 const END_PART = "release savepoint holdfast_enqueue";
 
 const UNIQUE_VIOLATION = "23505";
 const NOT_NULL_VIOLATION = "23502";
-/** One statement takes this many runs and characters of a long list at most. */
+/** The largest number of runs, and of characters, in one statement of a long list. */
 const CHUNK_MAX = 5_000;
 const CHUNK_CHARS_MAX = 8 * 1024 * 1024;
 
@@ -42,7 +42,7 @@ export class PostgresEnqueue implements EnqueueVerbs {
   readonly #wake: () => void;
   readonly #callers: CallersTransactions;
   readonly #lanes = new Map<string, number>();
-  /** By identity first, which is fast: a policy is usually made once with its job. */
+  /** Found by identity first, which is fast: a policy is usually made once with its job. */
   #policies = new WeakMap<Policy, number>();
   readonly #policiesByDigest = new Map<string, number>();
 
@@ -84,7 +84,7 @@ export class PostgresEnqueue implements EnqueueVerbs {
     return answers;
   }
 
-  /** In a caller's transaction: its commit tells the others, and nothing is repeated. */
+  /** In a caller's transaction: its commit notifies the other instances, and nothing is repeated. */
   async within({ tx, runs }: WithinParams): Promise<readonly EnqueueResult[]> {
     const query = await this.#callers.queryOf(tx);
     await this.rememberAll(runs);
@@ -170,7 +170,7 @@ export class PostgresEnqueue implements EnqueueVerbs {
     };
   }
 
-  /** A duplicate id means that some of these were committed before and the answer was lost. */
+  /** A duplicate id means that an earlier try committed some of these and its reply was lost. */
   async #storeOnce(rows: readonly Row[], wakesOthers: boolean): Promise<void> {
     const runs = { ...runColumns(rows), channel: wakesOthers ? this.#channel : null };
     await this.#session.patiently("enqueue", async () => {
@@ -184,8 +184,8 @@ export class PostgresEnqueue implements EnqueueVerbs {
   }
 
   /**
-   * Stores runs of which some have keys. If they are to be all or none, a key that is taken by
-   * another input undoes the rest; so they are then written in a transaction of their own.
+   * Stores runs of which some have keys. If all or none may be stored, a key that another input has taken undoes the
+   * rest; so these runs get a transaction of their own.
    */
   async #storeKeyed(
     runs: readonly NewRun[],
@@ -210,7 +210,7 @@ export class PostgresEnqueue implements EnqueueVerbs {
     return resultsOf(runs, holders);
   }
 
-  /** All or none, in an open transaction; a key that is taken by another input undoes the rest. */
+  /** All or none, in an open transaction; a key that another input has taken undoes the rest. */
   async #storeAll(
     runs: readonly NewRun[],
     rows: readonly Row[],
@@ -225,7 +225,7 @@ export class PostgresEnqueue implements EnqueueVerbs {
     return holders;
   }
 
-  /** Whose the keys are afterwards. A key may vanish between the two statements: then once more. */
+  /** The run of each key afterwards. A key may vanish between the two statements: then they run once more. */
   async #takeKeys(
     keyed: readonly Row[],
     ask: Send,
@@ -254,9 +254,8 @@ export class PostgresEnqueue implements EnqueueVerbs {
   }
 
   /**
-   * Stores runs that another run makes, inside of its transaction, however many: their lanes and
-   * policies are remembered. Keys are taken in one order over all statements, in which every other
-   * transaction takes them too.
+   * Stores runs that another run makes, inside its transaction, however many: their lanes and policies are cached. Keys
+   * are taken in one order over all statements, the same as in every other transaction.
    */
   async storeChildren(
     ask: Send,
@@ -298,13 +297,13 @@ export class PostgresEnqueue implements EnqueueVerbs {
     return answers;
   }
 
-  /** Of a run that was remembered. */
+  /** The numbers of a run whose lane and policy are cached. */
   numbersOf(run: NewRun): { readonly lane: number; readonly policy: number } {
     const { lane, policy } = this.#enqueueRow(run);
     return { lane: Number(lane), policy: Number(policy) };
   }
 
-  /** Numbers of lanes and policies never change, so each is asked for once, unless it was lost. */
+  /** Numbers of lanes and policies never change, so each is read once, unless a failover lost it. */
   async rememberAll(
     runs: readonly { queue: string; job: string; policy: Policy }[],
   ): Promise<void> {
@@ -314,7 +313,7 @@ export class PostgresEnqueue implements EnqueueVerbs {
     }
   }
 
-  /** Whether a number that was remembered is no longer there; then all of them are forgotten. */
+  /** Whether a cached number no longer exists; then the whole cache is dropped. */
   #hasForgotten(error: unknown): boolean {
     const said = error instanceof LinkFailure ? error.cause : error;
     const { code, column } = (said ?? {}) as { code?: unknown; column?: unknown };
@@ -325,7 +324,7 @@ export class PostgresEnqueue implements EnqueueVerbs {
     return true;
   }
 
-  /** In a transaction that is not repeated here: it fails, and the next one knows better. */
+  /** In a transaction that is not repeated here: it fails, and the next one reads the numbers again. */
   #noticing(ask: Send): Send {
     return (template, params) =>
       ask(template, params).catch((error: unknown) => {
@@ -361,14 +360,14 @@ export class PostgresEnqueue implements EnqueueVerbs {
   }
 }
 
-/** The statements always answer one; whatever stands between may garble it, and then nothing is remembered. */
+/** The statements always return a row; a pooler may garble the reply, and then nothing is cached. */
 function numberIn(row: Row | undefined): number {
   if (row?.id == null)
     throw new StoreUnavailableError({ tried: "enqueue (an answer without its row)" });
   return Number(row.id);
 }
 
-/** A key that two of them ask for is asked for once. */
+/** A key that two runs request is locked once. */
 function byKey(runs: readonly NewRun[], rows: readonly Row[]) {
   const first = new Set([...firstOfEachKey(runs).values()].map(({ id }) => id));
   return {

@@ -25,13 +25,13 @@ import type { PostgresSession } from "./session.js";
 import { settlementColumns, wholeLeaseColumns } from "./settlements.js";
 import * as sql from "./sql/exchange.js";
 
-/** How often a limit is asked again that others were changing meanwhile; then the next poll does. */
+/** How often the claim of a limit is tried again after other transactions changed it; then the next poll tries. */
 const CONTENDED_TRIES_MAX = 5;
-/** How many limited runs are lined up before they are claimed. */
+/** How many limited runs are moved to their lines before they are claimed. */
 const NEWCOMERS_MAX = 1_000;
 const NOTHING = { claims: [], limitedInMs: null };
 
-/** `isHeld`: under its name something was held already, and that is the answer. */
+/** `isHeld`: runs are already held under this token, and these are the result. */
 type Exchanged = ExchangeResult & { readonly isHeld?: boolean };
 
 export class PostgresClaims implements ClaimVerbs {
@@ -52,8 +52,8 @@ export class PostgresClaims implements ClaimVerbs {
   }
 
   /**
-   * What limits let through is claimed by a statement of its own: it has to see what the settlements
-   * before it gave back. All carry the same token, so a lost answer is read back as a whole.
+   * A statement of its own claims what limits let through, because it has to see the capacity that the settlements
+   * before it released. All statements carry the same token, so a lost reply is read back as a whole.
    */
   async exchange(params: ExchangeParams): Promise<ExchangeResult> {
     const { limited, ...plain } = params;
@@ -80,7 +80,7 @@ export class PostgresClaims implements ClaimVerbs {
     };
   }
 
-  /** A flow that somebody else is changing at this moment is asked for again. */
+  /** A flow that another transaction is changing at this moment is tried again. */
   async #claimLimited(params: ExchangeParams): Promise<{
     readonly claims: readonly Claim[];
     readonly limitedInMs: number | null;
@@ -163,8 +163,8 @@ export class PostgresClaims implements ClaimVerbs {
   }
 
   /**
-   * Ends of runs that belong to something may wait for its row, which a caller's open transaction may have
-   * locked: no heartbeat may wait behind them.
+   * The end of a run that belongs to a schedule or a batch may wait for that row, which a caller's open transaction may
+   * have locked: no heartbeat may wait behind it.
    */
   #linkFor(settlements: readonly Settlement[]): PostgresLink {
     const { work, beat } = this.#session;
@@ -175,12 +175,12 @@ export class PostgresClaims implements ClaimVerbs {
     return !mayWait && beat.inFlight < work.inFlight ? beat : work;
   }
 
-  /** The lease was no longer whole, or no longer there: what is left of it is settled run by run. */
+  /** The lease is gone, or has lost some of its runs: the remaining ones are settled one by one. */
   async #settleApart(params: ExchangeParams): Promise<readonly Grant[]> {
     return (await this.#exchange({ ...params, isWholeLease: false, limit: 0 })).stale;
   }
 
-  /** What was applied before, its answer lost, is not stale; only history can tell. */
+  /** A settlement that was applied before, with its reply lost, is not stale; only history can tell. */
   async #staleAmong(
     unapplied: readonly Grant[],
     settlements: readonly Settlement[],
@@ -221,14 +221,14 @@ export class PostgresClaims implements ClaimVerbs {
   }
 }
 
-/** The same run settled twice in one exchange would be written twice. */
+/** If the same run were settled twice in one exchange, it would be written twice. */
 function onceEach(settlements: readonly Settlement[]): readonly Settlement[] {
   if (new Set(settlements.map(({ id }) => id)).size === settlements.length) return settlements;
   const seen = new Set(settlements.map(({ id, fence }) => `${id} ${fence}`));
   return settlements.filter(({ id, fence }) => seen.delete(`${id} ${fence}`));
 }
 
-/** The form with no more parts than these settlements need; sql/exchange.ts says what each of them saves. */
+/** The form with the fewest parts that these settlements need; sql/exchange.ts says what each of them saves. */
 function formOf({ settlements }: ExchangeParams): string {
   if (settlements.length === 0) return sql.EXCHANGE.claim;
   if (settlements.some(({ isLimited, mayWait }) => isLimited || mayWait))
@@ -246,18 +246,18 @@ type LeaseRow = Omit<Claim, "policy" | "runs"> & {
   readonly refunds: number;
   readonly laters: number;
   readonly extraAttempts: number;
-  /** Its runs in the order of the claim; null where they are all that was found, in that order. */
+  /** Its runs in the order of the claim; null if they are all runs that were found, in that order. */
   readonly ids: readonly RunId[] | null;
 };
 
-/** What was found of the runs, all in one order; nothing at all where none of them is there. */
+/** The columns of the runs, all in one order; null if no run was found. */
 type Found = {
   readonly ids: readonly RunId[] | null;
   readonly inputs: readonly string[] | null;
   readonly dueAts: readonly number[] | null;
-  /** Null where all were due when they were made. */
+  /** Null if all were due when they were made. */
   readonly createdAts: readonly number[] | null;
-  /** Of all runs but `others`; null where no job says so, and then all are others. */
+  /** The values of all runs except `others`; null if no job gives them: then all runs are in `others`. */
   readonly version: number | null;
   readonly priority: number | null;
   readonly others: readonly Other[] | null;

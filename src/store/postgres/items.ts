@@ -15,11 +15,11 @@ import type { Row } from "./connection.js";
 import type { PostgresSession } from "./session.js";
 
 /**
- * The lease is locked as weakly as keeps others from ending it: a renewal is not held up, and so a
- * run that writes items all the time keeps its lease. An item that is there and failed is replaced;
- * one that is done stays, whatever comes. `tries` tells a new row from a replaced one, so that the
- * counts are exact whoever else writes. Only how many were stored is answered, and whether any of their
- * leases was held: it is nearly always all, and which ones were not would cost every statement a join.
+ * The lease gets the weakest lock that keeps other transactions from ending it: a renewal does not wait, so a run that
+ * writes items all the time keeps its lease. A failed item is replaced; a done item stays, whatever arrives. `tries`
+ * distinguishes a new row from a replaced one, so that the counts are exact with concurrent writers. The statement
+ * returns only how many items were stored, and whether any of their leases was held: it is nearly always all, and
+ * returning which ones were not would cost every statement a join.
  */
 const STORE_ITEMS = /* sql */ `
 with locked as materialized (
@@ -49,13 +49,13 @@ counted as (
 select exists (select from locked where ids && :ids::uuid[]) as is_held, (select count(*)::int from stored) as stored`;
 
 /**
- * The same before COMMIT of a transaction that users' work is in. Whoever falls silent between the
- * two must not keep others from the lease: the server ends the session then.
+ * The same before COMMIT of a transaction with a user's work. If the client falls silent between the two, it must not
+ * keep other transactions from the lease: the server then ends the session.
  */
 export const STORE_ITEM_LAST = /* sql */ `${STORE_ITEMS},
   set_config('idle_in_transaction_session_timeout', '5000', true) as patience`;
 
-/** An item that another statement stores at this moment is seen by the next look. */
+/** An item that another statement is storing at this moment is visible to the next try. */
 const STORE_TRIES_MAX = 5;
 
 export type Send = (template: string, params: Row) => Promise<Row[]>;
@@ -83,8 +83,8 @@ export class PostgresItems extends Items {
 }
 
 /**
- * No item occurs twice. Whether all were stored is told by their number; where they were not, those of
- * each grant are asked about by themselves, and then one by one: storing an item again is no news.
+ * No item occurs twice. Their number shows whether all were stored; if not, the items of each grant are tried by
+ * themselves, and then one by one: storing an item again is harmless.
  */
 export async function storeItems(
   ask: Send,
@@ -112,7 +112,7 @@ export async function storeItems(
   return given.map((item) => answers.get(item) as ItemResult);
 }
 
-/** An item that is done and stays; one that another statement stores at this moment is asked for again. */
+/** A done item, which stays; one that another statement is storing at this moment is tried again. */
 async function kept(ask: Send, item: ItemWrite): Promise<ItemResult> {
   for (let tries = 1; tries <= STORE_TRIES_MAX; tries += 1) {
     const [found] = await ask(ITEMS_BY_KEYS.postgres, {

@@ -1,5 +1,5 @@
-// Leases between claim and settlement on PostgreSQL: renewed, begun, and taken back from silent and
-// disobedient holders. On the second connection, where no exchange is in front of them.
+// Keeps leases between claim and settlement on PostgreSQL: renews them, records starts, and takes runs back from silent
+// and disobedient holders. Uses the second connection, where no exchange is in front of them.
 
 import { ATTEMPT_ENDS } from "../../runs/rules/run.js";
 import { OutcomeUnknownError } from "../../shared/errors.js";
@@ -24,8 +24,8 @@ import { FLOW_CHANGES, NOBODY_LINED } from "./sql/limits.js";
 import { AFTER_END, RESCHEDULED } from "./sql/schedules.js";
 
 /**
- * Rows that somebody holds locked are left out here and asked about in the second column. The lock is
- * the one of the update itself: a stronger one would be kept out by every item that is being written.
+ * Leaves out rows that another transaction has locked, and reads them for the second column. The lock is that of the
+ * update itself: every item that is being written would block a stronger one.
  */
 export const RENEW = /* sql */ `
 with now as materialized (select {now} as at),
@@ -62,10 +62,10 @@ marked as (
 select id, fence from valid`;
 
 /**
- * Ends expired leases by the policy stored with each run. Whether a run was lost or ran for too long
- * is read from its lease, not from when this happens to look: a living holder renews up to the
- * deadline and beyond, so a lease that ended before the deadline belonged to a dead one. A loss that would be final but whose run
- * never began is given back. The first loss is due again at once, later ones after the retry delay.
+ * Ends expired leases by the policy that is stored with each run. The lease shows whether a run was lost or ran for too
+ * long, not the time of this pass: a living holder renews up to the deadline and beyond, so a lease that ended before
+ * the deadline belonged to a dead holder. A loss that would be final, of a run that never began, is handed back. The
+ * first loss is due again at once, later ones after the retry delay.
  */
 const reclaiming = (which: string) => /* sql */ `
 with now as materialized (select {now} as at),
@@ -166,7 +166,7 @@ export const RECLAIM = reclaiming("");
 /** Only leases with one of these runs. */
 export const RECLAIM_RUNS = reclaiming("and k.ids && :ids::uuid[]");
 
-/** A cancel that was not obeyed in time raises the fence: the run leaves its lease. */
+/** For a cancel that was not obeyed in time: raises the fence, so that the run leaves its lease. */
 const ENFORCE_CANCELS = /* sql */ `
 with now as materialized (select {now} as at),
 locked as materialized (
@@ -211,9 +211,9 @@ ${FLOW_CHANGES}
 select id, fence::text, ${CONTINUED}, ${RESCHEDULED} from overdue`;
 
 /**
- * Whoever is silent is taken for dead, also if its time is over: the deadline then stays after the end
- * of the lease. A living holder may renew in between, but not beyond the deadline that is set here.
- * A lease that somebody has locked is being renewed or settled: it is not stale.
+ * A silent holder counts as dead, also if its time is over: the deadline then stays after the end of the lease. A
+ * living holder may renew in between, but not beyond the deadline that is set here. A lease that another transaction
+ * has locked is being renewed or settled: it is not stale.
  */
 export const EXPIRE_STALE = /* sql */ `
 with now as materialized (select {now} as at),
@@ -241,8 +241,8 @@ over as (
 select count(*)::int as expired from stale`;
 
 /**
- * Where a grant stands. A lease that is there, but that somebody holds locked, is neither: its
- * transaction may yet commit, so it is asked about again.
+ * The state of a grant. A lease that exists, but that another transaction has locked, has no state yet: that
+ * transaction may still commit, so the query is repeated.
  */
 const GRANT_STATE = /* sql */ `
 with locked as materialized (
@@ -253,7 +253,7 @@ select
   exists (select from {lease} k where k.fence = :fence::bigint and :id::uuid = any(k.ids)) as there,
   exists (select from {outcome} o where o.id = :id::uuid and o.fence = :fence::bigint and o.status = 1) as completed`;
 
-/** Another transaction under way under the same fence has ended by then. */
+/** By then every other transaction under the same fence has ended. */
 const STATE_TRIES_MAX = 100;
 export class PostgresLeases implements LeaseVerbs {
   readonly #session: PostgresSession;

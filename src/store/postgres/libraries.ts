@@ -1,6 +1,6 @@
-// Adapts users' PostgreSQL libraries, one section for each: sends our statements inside of an open transaction of the library,
-// and opens a transaction on a database of it. A library is recognised by its members: none is imported, so none is a
-// dependency, and every version that has these members will do.
+// Adapts users' PostgreSQL libraries, one section for each: sends our statements inside an open transaction of the
+// library, and opens a transaction on a database of it. A library is recognised by its members: none is imported, so
+// none is a dependency, and every version with these members works.
 
 import type { TxQuery } from "../commits.js";
 import { textArray } from "./array.js";
@@ -8,9 +8,9 @@ import { textArray } from "./array.js";
 export type Library = {
   /** For messages. */
   readonly name: string;
-  /** How to speak inside an open transaction of this library; null if the object is none. */
+  /** Returns how to send statements in an open transaction of this library; null if the object is none. */
   transaction(value: object): TxQuery | null;
-  /** How to open a transaction on a database of this library; null if the object is none. */
+  /** Returns how to open a transaction on a database of this library; null if the object is none. */
   database(value: object): OpenIn | null;
 };
 
@@ -27,20 +27,20 @@ function hasMethods<Name extends string>(
   return names.every((name) => typeof (value as Record<string, unknown>)[name] === "function");
 }
 
-/** Libraries answer with the rows, or with a result that has them. */
+/** Some libraries return the rows, others a result that contains them. */
 function rowsOf(answer: unknown): Rows {
   if (Array.isArray(answer)) return answer as Rows;
   const { rows } = (answer ?? {}) as { readonly rows?: unknown };
   return Array.isArray(rows) ? (rows as Rows) : [];
 }
 
-// Every library sends our parameters alike: each travels as text, and the statement casts it. Left to the libraries, one
-// would write a JSON text as a JSON string once more, another an array as JSON, and a third would request types that it
-// cannot know.
+// Every library sends our parameters alike: each travels as text, and the statement casts it. By themselves, one
+// library would encode a JSON text a second time, another would write an array as JSON, and a third would request types
+// that it cannot know.
 
 type WireStatement = { readonly text: string; readonly values: readonly (string | null)[] };
 
-/** Every parameter of `text` that is not a text has to carry a cast of its own: `$1::uuid[]`. */
+/** Every parameter of `text` that is not a text must have a cast of its own: `$1::uuid[]`. */
 function wireStatement(text: string, values: readonly unknown[]): WireStatement {
   return { text: text.replace(/\$(\d+)/g, "$$$1::text"), values: values.map(wireText) };
 }
@@ -48,7 +48,7 @@ function wireStatement(text: string, values: readonly unknown[]): WireStatement 
 /** The same for libraries whose placeholders are question marks in the order of their values. */
 function questionMarks({ text, values }: WireStatement): WireStatement {
   const inOrder: (string | null)[] = [];
-  // A question mark of ours is an operator: "has this member".
+  // A question mark in our SQL is an operator: "has this member".
   const marked = text.replaceAll("?", "\\?").replace(/\$(\d+)/g, (_, number: string) => {
     inOrder.push(values[Number(number) - 1] ?? null);
     return "?";
@@ -62,14 +62,14 @@ function wireText(value: unknown): string | null {
   return typeof value === "object" ? JSON.stringify(value) : String(value);
 }
 
-// `pg`: a client with an open transaction, or a pool that opens one. Any other object with a `query(text, values)` counts as
-// an open transaction too, among them the `tx` that we give to handlers.
+// `pg`: a client with an open transaction, or a pool that opens one. Any other object with a `query(text, values)`
+// counts as an open transaction too, such as the `tx` that handlers get.
 
 type Queryable = { query(text: string, values?: readonly unknown[]): Promise<unknown> };
 type Client = Queryable & { release(error?: unknown): void };
 type Pool = Queryable & { connect(): Promise<Client> };
 
-/** What a client of `pg` says of itself while no transaction is open. */
+/** The state that a client of `pg` reports while no transaction is open. */
 const IDLE = "I";
 
 const pgLibrary: Library = {
@@ -100,7 +100,7 @@ function inPool(pool: Pool): OpenIn {
       await client.query("commit");
       return value;
     } catch (error) {
-      // A client that cannot even roll back is of no use to anybody else.
+      // A client that cannot even roll back is useless to other callers.
       await client.query("rollback").catch((broken: unknown) => {
         failure = broken;
       });
@@ -133,8 +133,8 @@ const postgresJsLibrary: Library = {
   },
 };
 
-// Prisma, through its driver adapter. Inside of a transaction its client cannot connect or disconnect, which tells the two
-// apart.
+// Prisma, through its driver adapter. Inside a transaction its client cannot connect or disconnect, which distinguishes
+// the two.
 
 type PrismaClient = { $queryRawUnsafe(text: string, ...values: unknown[]): Promise<unknown> };
 type Prisma = PrismaClient & { $transaction<T>(fn: (tx: object) => Promise<T>): Promise<T> };
@@ -158,7 +158,7 @@ const prismaLibrary: Library = {
   },
 };
 
-/** Large integers are text everywhere else. */
+/** Other libraries return large integers as text. */
 function asOthers(row: Rows[number]): Rows[number] {
   const members = Object.entries(row).map(([name, value]) => [
     name,
@@ -167,8 +167,8 @@ function asOthers(row: Rows[number]): Rows[number] {
   return Object.fromEntries(members) as Rows[number];
 }
 
-// Drizzle, with any driver whose `execute` returns rows (node-postgres, postgres.js). It gets a statement in the form that its
-// `sql` tag produces: an object that returns its text.
+// Drizzle, with any driver whose `execute` returns rows (node-postgres, postgres.js). It gets a statement in the form
+// that its `sql` tag produces: an object that returns its text.
 
 type Drizzle = {
   execute(query: unknown): Promise<unknown>;
@@ -260,7 +260,7 @@ function isKysely(value: object): value is KyselyClient {
   );
 }
 
-/** What `CompiledQuery.raw` makes; a query is known by the object of its id, not by the text in it. */
+/** The result of `CompiledQuery.raw`; Kysely identifies a query by the object of its id, not by the text in it. */
 function rawQuery(sql: string, parameters: readonly unknown[]): object {
   const query = { kind: "RawNode", sqlFragments: [sql], parameters: [] };
   return { sql, parameters, query, queryId: { queryId: "holdfast" } };

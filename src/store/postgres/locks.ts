@@ -1,5 +1,5 @@
-// Named locks on PostgreSQL: a statement for each verb. What is repeated after a lost answer changes
-// nothing more: an acquire is recognised by its token, a release by its fence.
+// Keeps named locks on PostgreSQL: one statement for each verb. A repetition after a lost reply changes nothing more:
+// an acquire is recognised by its token, a release by its fence.
 
 import {
   type LockAnswer,
@@ -15,17 +15,16 @@ import { LockRows, toHeldGrant } from "../locks.js";
 import type { Row } from "./connection.js";
 import type { PostgresSession } from "./session.js";
 
-/** The one sequence that all fences of locks come from. */
+/** The one sequence of all fences of locks. */
 export const LOCK_FENCE = "lock_fence";
 
 const NOW = "with now as materialized (select {now} as at)";
 const IS_LIVE = `w.seen_at > now.at - ${WAITER_VOID_MS}`;
 
-// `known` is what the snapshot shows, for the answer; `free` is the row as it is now, locked, so that
-// the fence is drawn after the lock is ours: fences of one name grow in the order of their grants. Its
-// time is read with it: a release that commits in between must not end after this grant begins.
-// The server makes every part of a plan ready for every execution, and an acquire is little else: so
-// each part reads the clock itself, and the answer is one join.
+// `known` is the row in the snapshot, for the reply; `free` is the row as it is now, locked, so that the fence is drawn
+// after the lock is ours: fences of one name grow in the order of their grants. The time is read with it: a release
+// that commits in between must not end after this grant begins. The server prepares every part of a plan for every
+// execution, and an acquire is little else: so each part reads the clock itself, and the reply is one join.
 const acquiring = (goesBefore: string) => /* sql */ `
 with known as materialized (
   select l.fence, l.holder, l.until, l.until - {now} as left_ms, l.token = :token::uuid as is_own
@@ -71,7 +70,7 @@ from queue q left join known k on true left join regranted g on true left join f
 /** Any live waiter goes before a call that does not wait. */
 const ACQUIRE_LOCK = `${acquiring("")} ${ANSWER}`;
 
-/** A statement of its own, for what it has more than the other. */
+/** A separate statement, because it has more parts than the other. */
 const ACQUIRE_LOCK_OR_WAIT = /* sql */ `${acquiring(`
       and (w.priority > :priority::smallint or (w.priority = :priority::smallint and w.no < coalesce(
         (select m.no from {lock_waiter} m where m.token = :token::uuid), 9223372036854775807)))`)},
@@ -89,7 +88,7 @@ queued as (
 /** For the function of that name. */
 export const ACQUIRED_FENCE = `${acquiring("")} select fence from regranted union all select fence from first_granted`;
 
-// What is no longer the current grant may have been released before, its answer lost: history knows.
+// A grant that is no longer current may have been released before, with its reply lost: history shows it.
 export const RELEASE_LOCK = /* sql */ `
 with gone as (
   update {lock} l set state = 1, ended_at = {now}
@@ -136,7 +135,7 @@ kept as (
 )
 select fence, name, holder from gone`;
 
-/** A name rests for a day at least: no statement takes so long between drawing a fence and its commit. */
+/** The row of a name stays for at least a day: no statement takes so long between drawing a fence and its commit. */
 const IDLE_MS = 86_400_000;
 
 const PRUNE_LOCKS = /* sql */ `${NOW},
@@ -162,7 +161,7 @@ void as (
 select (select count(*) from old) + (select count(*) from idle) + (select count(*) from void) as removed,
   (select count(*) from {lock} where state = 0) as held`;
 
-/** For transactions of the caller's own, whose end releases it. A number is the key itself. */
+/** For callers' own transactions, whose end releases it. A number is the key itself. */
 export const TRY_ADVISORY_LOCK = {
   number: "select pg_try_advisory_xact_lock($1::bigint) as acquired",
   name: "select pg_try_advisory_xact_lock(hashtextextended($1::text, 0)) as acquired",
@@ -172,7 +171,7 @@ export const ADVISORY_LOCK = {
   name: "select pg_advisory_xact_lock(hashtextextended($1::text, 0))",
 } as const;
 
-/** Somebody takes the lock at this very moment; a look or two later it shows who. */
+/** Another transaction is taking the lock at this very moment; one or two further reads show which. */
 const LOOKS_MAX = 5;
 
 export class PostgresLocks extends LockRows {

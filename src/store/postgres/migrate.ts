@@ -10,14 +10,14 @@ import { firstDays } from "./days.js";
 import { DATABASE_CLOCK, type PostgresSession } from "./session.js";
 import { createFunctions } from "./sql/functions.js";
 
-// JSON text may have what jsonb cannot hold: an escaped NUL, or half of a surrogate pair.
+// JSON text may contain values that jsonb cannot hold: an escaped NUL, or half of a surrogate pair.
 const UNHOLDABLE = String.raw`\\u0000|\\ud[89ab][0-9a-f][0-9a-f](?!\\ud[c-f])|(?<!\\ud[89ab][0-9a-f][0-9a-f])\\ud[c-f][0-9a-f][0-9a-f]`;
 const json = (text: string) =>
   String.raw`(case when strpos(${text}, '\u') = 0 then ${text}
     else regexp_replace(${text}, '${UNHOLDABLE}', '\\ufffd', 'gi') end)::jsonb`;
 
 const FORMS: ViewForms = {
-  // Replaced, not made anew: what users granted on a view stays.
+  // Replaced, not dropped and created: grants of users on a view stay.
   create: (name) => `create or replace view {${name}} as`,
   instant: (ms) => `to_timestamp((${ms}) / 1000.0)`,
   day: (ms) => `cast(to_timestamp((${ms}) / 1000.0) at time zone 'UTC' as date)`,
@@ -50,12 +50,12 @@ export function channelOf(schema: string): string {
   return `holdfast_${schema}`;
 }
 
-/** Views and functions have no clock to be given: theirs is the database's, always. */
+/** Views and functions get no clock from outside: they always use the database's. */
 function onItsOwnClock(dialect: Dialect): Dialect {
   return { ...dialect, now: DATABASE_CLOCK };
 }
 
-/** Makes the tables, or brings those of an older version up to this one. */
+/** Creates the tables, or upgrades those of an older version. */
 export async function createSchema(params: {
   readonly session: PostgresSession;
   readonly source: PostgresSource;

@@ -1,22 +1,22 @@
-// Keeps names in our statements to the server's own, whatever others made in schemas on the search path: a function
-// of another role that fits better than the server's would be executed with our rights.
-// A session of our own is pinned once. Behind a pooler, where the next statement may find another session, each statement
-// brings the path along. In users' transactions a function of our schema has it, so that theirs stays as it is even
-// between two statements of theirs that are under way at the same time.
+// Makes names in our statements mean the server's own objects, whatever other roles created in schemas on the search
+// path: otherwise a function of another role that fits better than the server's would run with our rights. A session of
+// our own is pinned once. Behind a pooler, where the next statement may run in another session, each statement carries
+// the path. In users' transactions a function of our schema has the path, so that the user's path stays as it is even
+// between two concurrent statements of the user.
 
 import { textArray } from "./array.js";
 
-/** The server's own names first; temporary ones, which anybody may make, last. */
+/** The server's own names first; temporary ones, which any role may create, last. */
 const OWN_PATH = "pg_catalog, pg_temp";
 export const PIN_SESSION = `set search_path = ${OWN_PATH}`;
 export const PIN_TRANSACTION = `set local search_path = ${OWN_PATH}`;
 
-/** A statement of ours by the search path of ours; each row comes as JSON. */
+/** Runs a statement of ours with our search path; each row comes as JSON. */
 export const IN_OWN_PATH = /* sql */ `select a.answer from {in_own_path}($1) a (answer)`;
 
 /**
- * Runs with the rights of its caller, who could send the statement just as well: so everybody may call it. Answers every
- * row as JSON, since nobody knows its columns before.
+ * Runs with the rights of its caller, who could send the statement directly: so every role may call it. Returns every
+ * row as JSON, since the columns are not known before.
  */
 export const CREATE_IN_OWN_PATH = /* sql */ `
 create function {in_own_path}(statement text) returns setof text language plpgsql volatile
@@ -31,7 +31,7 @@ end
 $holdfast$;
 `;
 
-/** One message, which is one transaction: the path is as before when it is over. */
+/** One message, which is one transaction: the path is restored at its end. */
 export function pinnedStatement(text: string, values: readonly unknown[] = []): string {
   return `${PIN_TRANSACTION}; ${inlined(text, values)}`;
 }
@@ -44,7 +44,7 @@ export function inlined(text: string, values: readonly unknown[]): string {
 function literal(value: unknown): string {
   if (value === null || value === undefined) return "null";
   const text = textOf(value).replaceAll("'", "''");
-  // The same whatever the server takes a backslash for.
+  // Means the same whatever the server's setting for backslashes is.
   return text.includes("\\") ? ` E'${text.replaceAll("\\", "\\\\")}'` : `'${text}'`;
 }
 

@@ -1,4 +1,4 @@
-// Whether there is anything to do on PostgreSQL, and what makes waiting runs ready when their time has come.
+// Polls on PostgreSQL: finds out whether there is work, and makes waiting runs ready when they are due.
 
 import { CANCEL_GRACE_MS, type RunId } from "../../runs/rules/run.js";
 import { toGlobalPause } from "../pause.js";
@@ -20,7 +20,7 @@ import {
 } from "./sql/limits.js";
 import { HAS_DUE_SCHEDULE, HAS_FREE_GATE, HAS_GATED } from "./sql/schedules.js";
 
-// An instance that is polled again within a tenth of a second (calls of a busy outside cron) is known to be alive: a poll
+// An instance that polls again within a tenth of a second (calls of a busy outside cron) is known to be alive: a poll
 // that writes nothing waits for no flush and takes a third of the time.
 export const POLL = /* sql */ `
 with now as materialized (select {now} as at),
@@ -84,10 +84,13 @@ lined as materialized (select distinct flow, lane, suspect from due where flow i
 ${FLOW_CHANGES}
 select (select count(*) from due)::int as promoted, ${HAS_NEWCOMERS} as newcomers`;
 export const PROMOTE = promoting("");
-/** Only these, for a transaction that may stay open: until its end nobody else has what it made ready. */
+/**
+ * Only these runs, for a transaction that may stay open: until its end no other caller gets the runs that it made
+ * ready.
+ */
 export const PROMOTE_RUNS = promoting("and w.id = any(:ids::uuid[])");
 
-/** Limited runs that are due and whose flow nobody has looked up yet: they come to stand in its line. */
+/** Limited runs that are due and whose flow was not looked up yet: they join its line. */
 const LINE_UP = /* sql */ `
 with now as materialized (select {now} as at),
 gone as (
@@ -158,7 +161,7 @@ export class PostgresWork implements WorkVerbs {
     return row?.newcomers === true ? Math.max(promoted, await this.lineUp(limit)) : promoted;
   }
 
-  /** Limited runs that came in transactions which stay open for long: their flows are touched only now. */
+  /** Limited runs from transactions that stay open for long: their flows are touched only now. */
   async lineUp(limit: number): Promise<number> {
     const [row] = await this.#session.attempt("work.promote", this.#session.work, LINE_UP, {
       limit,

@@ -1,5 +1,5 @@
-// Writes the progress of runs on PostgreSQL: one statement that locks the leases, renews them and stores. It leaves out leases
-// that somebody holds locked, since heartbeats wait for nobody.
+// Stores the progress of runs on PostgreSQL: one statement that locks the leases, renews them and stores. It skips
+// leases that another transaction has locked, so that heartbeats never wait.
 
 import type { RunId } from "../../runs/rules/run.js";
 import type { Grant } from "../claims.js";
@@ -9,8 +9,8 @@ import { plainColumn, textColumn } from "./array.js";
 import type { PostgresSession } from "./session.js";
 
 /**
- * A renewal that stores something more: leases that somebody holds locked are left out, and asked about
- * in the second column. Stages that are stored keep their times, so a repeated call changes nothing.
+ * A renewal that also stores: leases that another transaction has locked are skipped and returned in the second column.
+ * Stored stages keep their times, so a repeated call changes nothing.
  */
 const PROGRESS = /* sql */ `
 with now as materialized (select {now} as at),
@@ -54,7 +54,7 @@ export class PostgresProgress extends Progress {
     this.#session = session;
   }
 
-  /** On the connection of the heartbeats, since it is one. */
+  /** On the connection of the heartbeats, because this is one. */
   async write({ holder, writes, timeoutMs }: ProgressParams): Promise<ProgressResult> {
     const sent = writes.map(({ stages, ...write }) => ({
       ...write,
@@ -76,7 +76,7 @@ export class PostgresProgress extends Progress {
   }
 }
 
-/** The leases are locked for as long as this takes, so that nobody takes a run meanwhile. */
+/** The leases stay locked meanwhile, so that no other instance takes a run. */
 const APPEND = /* sql */ `
 with now as materialized (select {now} as at),
 sent as materialized (

@@ -1,5 +1,5 @@
-// Removes rows past their retention on PostgreSQL: history goes by whole days, the rest row by row. Days that will be
-// needed are made ahead.
+// Removes rows past their retention on PostgreSQL: history by whole days, the rest row by row. Creates upcoming days
+// ahead of time.
 
 import type { Clock } from "../../shared/ports.js";
 import { pruneAlerts } from "../alerts/alerts.js";
@@ -16,8 +16,8 @@ import { PRUNE_BATCHES } from "./sql/batches.js";
 import { PRUNE_FLOWS } from "./sql/limits.js";
 
 /**
- * What is removed row by row: expired keys, silent instances, statistics. What was
- * chosen is judged once more as it is removed: a key may have been taken anew, an instance may have come back.
+ * Rows that are removed one by one: expired keys, silent instances, statistics. Each chosen row is checked again when
+ * it is removed: a key may have been taken again, an instance may have come back.
  */
 const PRUNE = /* sql */ `
 with now as materialized (select {now} as at),
@@ -40,7 +40,7 @@ rollups as (
 select (select count(*) from expired) + (select count(*) from instances)
   + (select count(*) from rollups) as pruned`;
 
-/** What is left of old days. */
+/** The remaining rows of old days. */
 const OLD_RUNS = /* sql */ `
 select o.id, n.at - :keepMs::bigint as until from {outcome_rest} o cross join (select {now} as at) n
 where o.finished_at < n.at - :keepMs::bigint order by o.finished_at limit :limit`;
@@ -62,7 +62,7 @@ deliveries as (
 )
 select (select count(*) from ticks) + (select count(*) from backfills) + (select count(*) from deliveries) as pruned`;
 
-/** Lines that are older than lines are kept, of runs that are still there. */
+/** Log lines older than their retention, of runs that still exist. */
 const PRUNE_OLD_LOGS = /* sql */ `
 with old as (
   delete from {log_rest} where ctid = any(array(
@@ -91,7 +91,7 @@ export class PostgresRetention extends Retention {
     this.#inTurn = params.inTurn;
   }
 
-  /** Today and the days after it are there. */
+  /** Ensures that today and the days after it exist. */
   async makeDays(): Promise<void> {
     await makeDays(await this.#days());
   }

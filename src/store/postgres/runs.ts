@@ -15,7 +15,7 @@ import { CONTINUED, endedChildren, endedWaits } from "./sql/batches.js";
 import { FLOW_CHANGES, NOBODY_LINED } from "./sql/limits.js";
 import { AFTER_END, RESCHEDULED, REVIVING, reviving } from "./sql/schedules.js";
 
-/** Whichever of the three a pending or running run is in, its row is locked and changed here. */
+/** A pending or running run is in one of three tables: its row there is locked and changed. */
 const CANCEL = /* sql */ `
 with now as materialized (select {now} as at),
 from_ready as (delete from {ready} where id = :id::uuid returning id, lane, attempt, extra),
@@ -56,7 +56,7 @@ select
   (select status from {outcome} where id = :id::uuid) as status,
   exists (select from {run} where id = :id::uuid) as known`;
 
-/** Children that failed, together. */
+/** Retries failed children together. */
 export const RETRY_CHILDREN = /* sql */ `${reviving(`id = any(array(${render(FAILED_CHILDREN, "postgres")})) and status = 2`)}
 select ${CONTINUED}, (select json_agg(id order by id) from reopened) as revived`;
 
@@ -88,7 +88,7 @@ export class PostgresRuns extends Runs {
     });
   }
 
-  /** A statement of an operator; it has done something where one of these columns is true. */
+  /** A statement of an operator; it has changed something if one of these columns is true. */
   async #change(
     verb: string,
     sql: string,
@@ -108,7 +108,7 @@ export class PostgresRuns extends Runs {
     return row.status === COMPLETED ? "completed" : "not_terminal";
   }
 
-  /** A run that is moving from one table to the next is looked at again. */
+  /** A run that is moving from one table to another is read again. */
   async #untilSettled<T>(look: () => Promise<T | null>): Promise<T> {
     for (let tries = 1; tries <= 100; tries += 1) {
       const answer = await look();

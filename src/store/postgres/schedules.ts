@@ -28,7 +28,7 @@ import type { PostgresEnqueue } from "./enqueue.js";
 import type { PostgresSession } from "./session.js";
 import * as sql from "./sql/schedules.js";
 
-/** Undoes a change of which some other part than its revision did not hold. */
+/** Undoes a change if a condition beside its revision no longer holds. */
 class NotApplied extends Error {}
 
 export class PostgresSchedules extends Schedules {
@@ -125,7 +125,7 @@ export class PostgresSchedules extends Schedules {
   }
 }
 
-/** Whether a change carries more than the ticker's own. */
+/** Whether a change carries more than the ticker's own changes. */
 function hasMore(change: ScheduleChange): boolean {
   const { standing, edit, release, revives, delivery, backfill, audit, beganAt, checkIn } = change;
   return [standing, edit, release, revives, delivery, backfill, audit, beganAt, checkIn].some(

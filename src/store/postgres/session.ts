@@ -1,5 +1,5 @@
-// Asking PostgreSQL: the two connections of a store, its statements filled in and prepared once, and
-// what is repeated when an answer is lost (docs/internals/ambiguous-commits.md). Knows no verb.
+// Sends statements to PostgreSQL: owns the two connections of a store, fills in its statements and prepares them once,
+// and repeats what may be repeated when a reply is lost (docs/internals/ambiguous-commits.md). It knows no verb.
 
 import { OutcomeUnknownError, StoreUnavailableError } from "../../shared/errors.js";
 import { type Clock, delay } from "../../shared/ports.js";
@@ -18,17 +18,17 @@ import { IN_OWN_PATH, inlined } from "./pinned.js";
 import type { PostgresTransactions } from "./transactions.js";
 
 export const DATABASE_CLOCK = "(extract(epoch from clock_timestamp()) * 1000)::bigint";
-/** How long a verb that may be repeated is repeated before its caller hears of it. */
+/** How long a repeatable verb is repeated before its caller gets the error. */
 const PATIENCE_MS = 30_000;
 
-/** Ours, which takes a name to keep a plan by, or a caller's, which does not. */
+/** Our own session, which keeps a plan by name, or a caller's, which does not. */
 type AnyQuery = (text: string, values: readonly unknown[], name: string) => Promise<readonly Row[]>;
 
 export class PostgresSession implements StoreSession {
   readonly engine = "postgres";
-  /** Enqueues, exchanges, the reaper, and whatever else may have to wait for a row that somebody has locked. */
+  /** For enqueues, exchanges, reclaims, and all other statements that may wait for a locked row. */
   readonly work: PostgresLink;
-  /** Renewals and polls, and exchanges that wait for nobody; listens. */
+  /** For renewals and polls, and exchanges that wait for no row; it also listens. */
   readonly beat: PostgresLink;
   readonly dialect: Dialect;
   readonly #transactions: PostgresTransactions;
@@ -92,7 +92,7 @@ export class PostgresSession implements StoreSession {
     return lost === "repeat" ? this.patiently(verb, once) : this.described(verb, once);
   }
 
-  /** Statements that are written once, inside of a transaction that is open already. */
+  /** Statements that are written once for both engines, inside an open transaction. */
   async drive<T>(query: AnyQuery, steps: Steps<T>): Promise<T> {
     // Never resumed after an error: PostgreSQL has aborted the transaction by then.
     let next = steps.next();
@@ -111,8 +111,8 @@ export class PostgresSession implements StoreSession {
   }
 
   /**
-   * The same inside of a user's transaction, in which names may mean what others made of them: a function of ours has
-   * its own search path, and the user's stays as it is.
+   * The same inside a user's transaction, where names may mean objects of other roles: a function of ours has its own
+   * search path, and the user's stays as it is.
    */
   async withinForeign(query: TxQuery, template: string, params: Row): Promise<Row[]> {
     const statement = this.#statement(template);
@@ -135,7 +135,7 @@ export class PostgresSession implements StoreSession {
     return statement.parameters.map((name) => (name === "now" ? this.#now?.() : params[name]));
   }
 
-  /** One try: the caller decides what a lost answer means. */
+  /** One try: the caller decides what a lost reply means. */
   async once(
     link: PostgresLink,
     template: string,
@@ -149,7 +149,7 @@ export class PostgresSession implements StoreSession {
     return (await link.query({ name, text, values, ...limit })).rows;
   }
 
-  /** One try, its failure in the words of the store. */
+  /** One try; its failure becomes an error of the store. */
   async attempt(
     what: string,
     link: PostgresLink,
@@ -164,7 +164,7 @@ export class PostgresSession implements StoreSession {
     }
   }
 
-  /** One try of a transaction, its failure in the words of the store. */
+  /** One try of a transaction; its failure becomes an error of the store. */
   async described<T>(what: string, work: () => Promise<T>): Promise<T> {
     try {
       return await work();
@@ -173,7 +173,7 @@ export class PostgresSession implements StoreSession {
     }
   }
 
-  /** For reads and for statements that change nothing more when they are repeated. */
+  /** For reads, and for statements that change nothing more when they are repeated. */
   repeat(what: string, template: string, params: object): Promise<Row[]> {
     return this.patiently(what, () => this.once(this.work, template, params as Row));
   }
@@ -194,7 +194,7 @@ export class PostgresSession implements StoreSession {
   }
 }
 
-/** What a caller hears: a lost answer is neither success nor failure. */
+/** The error for the caller: a lost reply is neither success nor failure. */
 function describe(what: string, error: unknown, { wasUnknown }: { wasUnknown: boolean }): unknown {
   if (!(error instanceof LinkFailure)) return error;
   if (wasUnknown || !error.isCertain) return new OutcomeUnknownError(what, { cause: error.cause });

@@ -1,5 +1,5 @@
-// Settlements as PostgreSQL takes them: a column each, as an array, or as one value where all have the same.
-// Most of a batch have all but their ids in common, and every array costs both sides as much as the ids do.
+// Converts settlements for PostgreSQL: one column each, as an array, or as one value if all are equal. Most settlements
+// of a batch share everything but their ids, and every array costs both sides as much as the ids do.
 
 import { ATTEMPT_ENDS } from "../../runs/rules/run.js";
 import { type Settlement, wholeDelayMs } from "../claims.js";
@@ -9,10 +9,10 @@ import type { Row } from "./connection.js";
 
 type Pending = Extract<Settlement, { readonly to: "pending" }>;
 
-/** -1 is "pending again". */
+/** -1 means "pending again". */
 const PENDING = -1;
 
-/** What settles these, as the statements name it: `fences` are of each, `fence` is of all of them. */
+/** The parameters that settle these: `fences` has one for each, `fence` is the one of all. */
 export function settlementColumns(settlements: readonly Settlement[]): Row {
   const fences = column(settlements, ({ fence }) => fence);
   const statuses = column(settlements, ({ to }) => (to === "pending" ? PENDING : statusCode(to)));
@@ -52,7 +52,7 @@ export function settlementColumns(settlements: readonly Settlement[]): Row {
   };
 }
 
-/** The same for all runs of one lease, completed, in its order; null where its runs differ in more than that. */
+/** The same for all runs of one lease, completed, in its order; null if its runs differ in more than that. */
 export function wholeLeaseColumns(settlements: readonly Settlement[]): Row | null {
   const [first] = settlements;
   if (first === undefined || !settlements.every((each) => isPlainlyCompleted(each, first)))
@@ -73,7 +73,7 @@ export function wholeLeaseColumns(settlements: readonly Settlement[]): Row | nul
   };
 }
 
-/** Nothing but its own row and the counts of its hour changes with its end. */
+/** Its end changes only its own row and the counts of its hour. */
 function isPlainlyCompleted(settlement: Settlement, { mode }: Settlement): boolean {
   const { to, schedule, batch, isLimited, mayWait } = settlement;
   const belongs = schedule !== null || batch !== null || isLimited || mayWait;

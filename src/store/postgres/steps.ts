@@ -21,7 +21,7 @@ export class PostgresSteps extends Steps {
     { holder, random }: SuspendParams,
   ): Statements<void> {
     const columns = settlementColumns([settlement]);
-    // A row of its own: a suspension and an exchange of one instance do not wait for one another.
+    // A statistics row of its own, so that a suspension and an exchange of one instance do not wait for each other.
     const shard = -1 - holder;
     yield* send(SETTLE, { ...columns, shard, chance: random, isLastBeforeCommit: false });
   }

@@ -1,6 +1,6 @@
-// The store on PostgreSQL: every verb is one statement on one of two connections. `work` carries
-// enqueues, exchanges and whatever may wait for a row that somebody has locked, `beat` renewals and polls,
-// and listens (docs/decisions/0002-two-connections.md). This file makes the object of each noun and owns the connections.
+// The store on PostgreSQL: every verb is one statement on one of two connections. `work` carries enqueues, exchanges
+// and all other statements that may wait for a locked row; `beat` carries renewals and polls, and listens
+// (docs/decisions/0002-two-connections.md). This file makes the object of each noun and owns the connections.
 
 import { MigrationError } from "../../shared/errors.js";
 import type { Clock } from "../../shared/ports.js";
@@ -165,7 +165,7 @@ export class PostgresStore implements store.Store {
     this.#session.work.query({ text }).catch(() => undefined);
   }
 
-  /** Work and beat, transactions of users, our own, and one for what is rare: days, checks, repairs. */
+  /** Work and beat, users' transactions, our own transactions, and one for rare work: days, checks, repairs. */
   get connectionsMax(): number {
     const { source } = this.#params;
     const { workMax, transactionsMax } = this.load;

@@ -1,5 +1,5 @@
-// Transactions of several statements, which are rare, on connections of their own. Opening one takes
-// longer than all that is done on it, so one is kept for a while; a user's pool keeps its own.
+// Runs transactions of several statements, which are rare, on connections of their own. Opening a connection takes
+// longer than the work on it, so one is kept for a while; a user's pool keeps its own.
 
 import type { Clock, Timer } from "../../shared/ports.js";
 import {
@@ -12,7 +12,7 @@ import {
 } from "./connection.js";
 
 const KEPT_MS = 10_000;
-/** At once; more wait for their turn, so that an instance keeps to its budget of connections. */
+/** At once; further callers wait for their turn, so that an instance stays within its number of connections. */
 export const TRANSACTIONS_MAX = 2;
 
 export class PostgresTransactions {
@@ -36,7 +36,7 @@ export class PostgresTransactions {
     try {
       return await this.#run(work);
     } finally {
-      // Whoever waits takes this turn over.
+      // The next waiting caller takes over this turn.
       const next = this.#waiting.shift();
       if (next) next();
       else this.#running -= 1;
@@ -49,7 +49,7 @@ export class PostgresTransactions {
       try {
         return await this.#runOn(kept, work);
       } catch (error) {
-        // The server may have closed it while it was idle: that is no answer to the caller.
+        // The server may have closed the connection while it was idle: the caller's work must not fail for that.
         const isStale = error instanceof LinkFailure && error.isCertain && isWorthRepeating(error);
         if (!isStale) throw error;
       }

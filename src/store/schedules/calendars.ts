@@ -1,4 +1,4 @@
-// Keeps named calendars. A schedule that uses one has a copy of its rules, so that evaluating it reads no calendar.
+// Keeps named calendars. A schedule that uses one has a copy of its rules, so that its evaluation reads no calendar.
 
 import type { CalendarRules } from "../../schedules/calendars/calendar.js";
 import { type Audited, addAudit, auditedWrite } from "../audit.js";
@@ -56,7 +56,7 @@ export class Calendars {
     });
   }
 
-  /** Whether it was there. Repeated after a lost reply it removes nothing more. */
+  /** Whether it existed. Repeated after a lost reply it removes nothing more. */
   async remove({ name, audit }: { readonly name: string } & Audited): Promise<boolean> {
     const statement = { verb: "calendars.remove", sql: REMOVE, params: { name }, audit };
     return (await auditedWrite(this.#session, statement)) !== undefined;

@@ -5,19 +5,19 @@ import type { AuditEntry } from "../../operations/rules/audit.js";
 import type { Mode, RunId, TerminalStatus } from "../../runs/rules/run.js";
 import type { TickEntry } from "../../schedules/rules/tick.js";
 
-/** Who made a schedule: a declaration in code, or a call. The position is what the tables store. */
+/** How a schedule was made: by a declaration in code, or by a call. The tables store the position. */
 export const SOURCES = ["api", "code"] as const;
 export type ScheduleSource = (typeof SOURCES)[number];
 
-/** What a version of a schedule was made by. The position is what the tables store: append only. */
+/** How a version of a schedule was made. The tables store the position: append only. */
 export const EDIT_KINDS = ["created", "edited", "deleted", "recreated"] as const;
 export type EditKind = (typeof EDIT_KINDS)[number];
 
-/** What changes with every pass of the ticker. */
+/** The part that changes with every pass of the ticker. */
 export type ScheduleProgress = {
   /** Every tick up to here is in the ledger. */
   readonly cursorAt: number;
-  /** Null: none is due ever, as the schedule is paused, ended, broken or deleted. */
+  /** Null: no tick is ever due, because the schedule is paused, ended, broken or deleted. */
   readonly nextAt: number | null;
   readonly isEnded: boolean;
   /** Ticks before this are held back, since this run failed. */
@@ -26,13 +26,13 @@ export type ScheduleProgress = {
   /** The run of the newest fired tick, and that tick: its end draws the next interval. */
   readonly lastRun: RunId | null;
   readonly lastTickAt: number | null;
-  /** Runs that were not terminal when this was written, in the order in which they go. */
+  /** Runs that were not terminal when this was written, in their order. */
   readonly live: readonly RunId[];
-  /** Somebody has to look when its live runs end: one of them is gated. */
+  /** The schedule must be evaluated when its live runs end: one of them is gated. */
   readonly isGated: boolean;
-  /** Live runs are still to be cancelled, as a newer one replaces them. */
+  /** Live runs are still to be cancelled, because a newer one replaces them. */
   readonly isReplacing: boolean;
-  /** The rules of time zones that the next tick was computed with. */
+  /** The version of the time zone rules by which the next tick was computed. */
   readonly tzdata: string | null;
 };
 
@@ -44,22 +44,22 @@ export type ScheduleStanding = {
   readonly brokenError: string | null;
 };
 
-/** A backfill that goes on: it makes its runs one after the other. */
+/** A backfill in progress: it makes its runs one after the other. */
 export type BackfillState = {
   readonly id: string;
   readonly fromAt: number;
   readonly toAt: number;
-  /** Ticks up to here are done with. */
+  /** Ticks up to here are finished. */
   readonly cursorAt: number;
   readonly total: number;
   readonly made: number;
-  /** Ticks that had a completed run already. */
+  /** Ticks that already had a completed run. */
   readonly passed: number;
   /** Also ticks that have a completed run. */
   readonly isAll: boolean;
 };
 
-/** A run that a schedule makes. Its job's announced policy and the schedule's input go with it. */
+/** A run that a schedule makes. It also gets its job's announced policy and the schedule's input. */
 export type ScheduleRun = {
   readonly id: RunId;
   readonly mode: Exclude<Mode, "enqueued">;
@@ -94,7 +94,7 @@ export type ScheduleEdit = {
   readonly isDeleted: boolean;
 };
 
-/** What is to become of one schedule, if it still is what it was. */
+/** A change of one schedule, applied only if the schedule is still at the revision that was read. */
 export type ScheduleChange = {
   readonly id: number;
   /** Written only at this revision. */
@@ -105,23 +105,23 @@ export type ScheduleChange = {
   /** The parts that most changes do not have. */
   readonly standing?: ScheduleStanding;
   readonly edit?: ScheduleEdit;
-  /** A newer release declares the same: the definition stays, and older ones have lost. */
+  /** A newer release declares the same: the definition stays, and older releases no longer count. */
   readonly release?: string;
   /** A gated run that may begin. */
   readonly opens?: RunId;
-  /** A failed or cancelled run that goes on, by an operator's will. */
+  /** A failed or cancelled run that an operator retries. */
   readonly revives?: { readonly id: RunId; readonly isGated: boolean };
-  /** Recognises a repeated trigger; it made the one run of this change. */
+  /** Identifies a repeated trigger; the trigger made the one run of this change. */
   readonly delivery?: { readonly id: string; readonly inputHash: string; readonly run: RunId };
   readonly backfill?: BackfillChange;
-  /** Of a monitor: its start that counts from now on; null: none does. */
+  /** For a monitor: its current start; null: there is none. */
   readonly beganAt?: number | null;
   readonly checkIn?: CheckIn;
   /** Kept in the audit trail if this is applied. */
   readonly audit?: AuditEntry;
 };
 
-/** A run that ended elsewhere, as it was checked in: nobody here ever claims it. */
+/** The end of remote work, as it was reported by a check-in: no instance ever claims this run. */
 export type CheckIn = {
   readonly id: RunId;
   readonly mode: "scheduled" | "manual";
@@ -131,11 +131,11 @@ export type CheckIn = {
   readonly ranMs: number | null;
   /** JSON. */
   readonly error: string | null;
-  /** The run is there: this takes the place of what was said of it before. */
+  /** The run exists: this replaces what was reported before. */
   readonly isAgain: boolean;
 };
 
-/** Whether it is of the cadence: runs by a tick or for one in a backfill, and what a monitor is told. */
+/** Whether it belongs to the cadence: runs by a tick or of a backfill, and check-ins of a monitor. */
 export function isOfCadence({ runs, checkIn, beganAt }: ScheduleChange): boolean {
   const isTold = checkIn !== undefined || (beganAt ?? null) !== null;
   return isTold || runs.some(({ mode }) => mode === "scheduled" || mode === "backfill");

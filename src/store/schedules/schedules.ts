@@ -1,7 +1,7 @@
-// Reads schedules for the ticker, for edits and for people. Reading and writing are apart: a decision is made from the
-// state that was read, and written only if the schedule is still at the revision that it was read at. So no lock is held
-// while deciding, and of two instances that decide the same tick one writes. How due schedules are found and how changes
-// are written differs by engine: postgres/schedules.ts, sqlite/schedules.ts.
+// Reads schedules for the ticker, for edits and for people. Reading and writing are separate: a decision is made from
+// the state that was read, and written only if the schedule is still at that revision. So no lock is held while
+// deciding, and of two instances that decide the same tick one writes it. The engines find due schedules and write
+// changes in different ways: postgres/schedules.ts, sqlite/schedules.ts.
 
 import type { RunId, RunStatus } from "../../runs/rules/run.js";
 import { flag, json, numberOrNull, type Row, statusOf, textOrNull } from "../rows.js";
@@ -17,9 +17,9 @@ import {
 import { SCHEDULE_COLUMNS, type ScheduleState, scheduleOf, toBackfillState } from "./state.js";
 import { completedTicks, listTicks, type TickFilter, type TickRecord } from "./ticks.js";
 
-// The engines judge the newest run in their own ways. On PostgreSQL the view has its state, read by the run's id alone.
-// On SQLite a run that has no outcome and waits nowhere is held: only then the leases are searched. One name is a range
-// of the index there too; an empty blob sorts after every text.
+// Each engine finds the state of the newest run its own way. On PostgreSQL the view has it, read by the run's id alone.
+// On SQLite a run without an outcome that is neither ready nor waiting is held: only then the leases are searched. One
+// name is a range of the index there too; an empty blob sorts after every text.
 const LIST = {
   postgres: /* sql */ `
 select ${SCHEDULE_COLUMNS}, exists (select from {job} j where j.name = s.job) as is_job_known, to_json(s.live) as live_now,
@@ -97,7 +97,7 @@ select s.name, s.paused_by, s.paused_at is not null from {schedule} s
 where s.app is not distinct from :app::text and s.source = ${SOURCES.indexOf("code")} and s.deleted_at is null
 order by name`;
 
-/** Of the instances that are still known, live or not, the one that declared a name and was seen last. */
+/** Of the known instances, live or not, the one that declared a name and was seen last. */
 const LAST_DECLARED_BY = /* sql */ `
 select x.name, x.program from (
   select n.value as name, i.program, row_number() over (partition by n.value order by i.seen_at desc, i.no desc) as place
@@ -111,7 +111,7 @@ select s.name from {schedule} s where s.next_at is not null and s.tzdata <> :not
 /** A schedule as people see it. */
 export type ScheduleRecord = Omit<ScheduleState, "live" | "backfill" | "pauses"> & {
   readonly live: readonly RunId[];
-  /** Of the run of its newest fired tick. */
+  /** The status of the run of its newest fired tick. */
   readonly lastStatus: RunStatus | null;
   readonly lastRunAt: number | null;
 };
@@ -159,8 +159,8 @@ export abstract class Schedules {
   }
 
   /**
-   * Schedules whose next tick is due, or that need a look since a run of theirs ended; the most overdue first.
-   * `hasMore`: the limit was reached. `only: "gates"` leaves out those that nothing but a tick is due for.
+   * Schedules whose next tick is due, or that must be evaluated because one of their runs ended; the most overdue
+   * first. `hasMore`: the limit was reached. `only: "gates"` leaves out those for which only a tick is due.
    */
   abstract due(params: { readonly limit: number; readonly only?: "gates" }): Promise<{
     readonly now: number;
@@ -176,16 +176,16 @@ export abstract class Schedules {
 
   /**
    * Applies changes, each whole or not at all: progress, ledger, runs and the rest are one commit. Returns the ids of
-   * those that were applied; the others were changed meanwhile (or are being changed at this moment) and have to be read
-   * again. While everything is paused, nothing is applied that is of the cadence: scheduled runs, those of a backfill,
-   * and what a monitor is told.
+   * the applied ones; the others were changed by another instance (or are being changed at this moment) and have to be
+   * read again. While everything is paused, changes of the cadence are not applied: scheduled runs, runs of a backfill,
+   * and check-ins of a monitor.
    */
   abstract write(params: {
     readonly holder: number | null;
     readonly changes: readonly ScheduleChange[];
   }): Promise<readonly number[]>;
 
-  /** Makes a schedule; null if the name is taken, also by a deleted one. */
+  /** Creates a schedule; null if the name is taken, also by a deleted one. */
   abstract create(params: NewSchedule): Promise<number | null>;
 
   async list(filter: ScheduleFilter): Promise<readonly ScheduleRecord[]> {
@@ -209,7 +209,7 @@ export abstract class Schedules {
     return listTicks(this.#session, filter);
   }
 
-  /** Of these ticks, the ones that have a completed run, by the ledger or by a backfill. */
+  /** Of these ticks, those with a completed run, by the ledger or by a backfill. */
   completedTicks(params: {
     readonly schedule: number;
     readonly ticks: readonly number[];
@@ -222,7 +222,7 @@ export abstract class Schedules {
     return found.map(toScheduleVersion);
   }
 
-  /** The run that a delivery made before. */
+  /** The run that this delivery made before. */
   async delivery(params: { readonly schedule: number; readonly id: string }): Promise<{
     readonly run: RunId;
     readonly inputHash: string;
@@ -284,7 +284,7 @@ export abstract class Schedules {
     return new Map(found.map((row) => [String(row.name), textOrNull(row.program)]));
   }
 
-  /** Cron schedules whose next tick was computed with other rules of time zones. */
+  /** Cron schedules whose next tick was computed by other time zone rules. */
   async byTzdata(params: {
     readonly not: string;
     readonly limit: number;

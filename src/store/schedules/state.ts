@@ -18,7 +18,7 @@ export const SCHEDULE_COLUMNS = /* sql */ `
   s.paused_at, s.paused_by, s.pause_note, s.broken_at, s.broken_error, s.deleted_at,
   s.app, s.source, s.release, s.code_hash, s.created_at, s.updated_at`;
 
-/** All of a schedule that decisions need. */
+/** The whole state of a schedule that decisions need. */
 export type ScheduleState = Omit<ScheduleProgress, "live"> &
   ScheduleStanding & {
     readonly id: number;
@@ -34,9 +34,9 @@ export type ScheduleState = Omit<ScheduleProgress, "live"> &
     readonly input: string;
     /** Where a grid without `from` begins. */
     readonly anchorAt: number;
-    /** Its definition says that nothing runs here: check-ins come from outside. */
+    /** By its definition no run is made here: check-ins come from outside. */
     readonly isMonitor: boolean;
-    /** When what a monitor watches last said that it began, and has not ended since. */
+    /** When the watched job last reported its start, if it has not ended since. */
     readonly beganAt: number | null;
     readonly deletedAt: number | null;
     readonly app: string | null;
@@ -49,7 +49,7 @@ export type ScheduleState = Omit<ScheduleProgress, "live"> &
     /** The runs that are not terminal now. */
     readonly live: readonly LiveRun[];
     readonly backfill: BackfillState | null;
-    /** Pauses of everything that unrecorded ticks may fall into, and the one that is on. */
+    /** Pauses of everything that unrecorded ticks may fall into, and the current one. */
     readonly pauses: readonly Pause[];
   };
 
@@ -78,7 +78,7 @@ export function toScheduleState(row: Row): ScheduleState {
 /** The columns that people see too. */
 export function scheduleOf(row: Row): Omit<ScheduleState, "live" | "backfill" | "pauses"> {
   const definition = String(row.definition);
-  // Quotes inside of a text are escaped, so this can only be the member.
+  // Quotes inside a text are escaped, so this can only be the member.
   const isMonitor = definition.includes('"monitor":true');
   return {
     id: Number(row.id),

@@ -12,7 +12,7 @@ import {
 import { json, type Row, statusOf, textOrNull } from "../rows.js";
 import type { StoreSession } from "../session.js";
 
-/** Few ticks have a run that has not ended, so that looking for those among the leases costs little. */
+/** Few ticks have a run that has not ended, so searching the leases for those costs little. */
 const columns = (isHeld: string) => /* sql */ `
 t.at, t.last_at, t.count, t.reason, t.recorded_at, t.version, t.run, t.evidence, s.name as schedule, i.id as recorded_by,
 coalesce((select o.status from {outcome} o where o.id = t.run),
@@ -27,8 +27,8 @@ const SQLITE_FILTER = /* sql */ `
   and (:outcome is null or t.outcome = :outcome)
   and (:beforeAt is null or (t.at, s.name) < (:beforeAt, :beforeSchedule))`;
 
-// SQLite is told the order of its joins, and gets one bound for `toAt` and `before`, so that it enters the index where the
-// page begins.
+// SQLite gets a fixed order of joins, and one bound for `toAt` and `before`, so that it enters the index where the page
+// begins.
 const LIST = {
   postgres: /* sql */ `
 select ${POSTGRES_COLUMNS}
@@ -68,7 +68,7 @@ where s.name = :schedule and t.at <= :untilAt ${SQLITE_FILTER}
 order by t.at desc limit (:limit + 0)`,
 };
 
-// Outcomes are asked one by one: as joins PostgreSQL reads whole days of history.
+// Outcomes are read one by one: with joins PostgreSQL reads whole days of history.
 const COMPLETED = /* sql */ `
 select t.at from {tick} t where t.schedule = :schedule and t.at {any :ticks::bigint[]}
   and (select 1 from {outcome} o where o.id = t.run and o.status = 1) is not null
@@ -79,7 +79,7 @@ order by 1`;
 
 export type TickRecord = TickEntry & {
   readonly schedule: string;
-  /** How its run stands; null: it has none, or none that is kept. */
+  /** The status of its run; null: it has none, or the run is no longer kept. */
   readonly runStatus: RunStatus | null;
   readonly recordedAt: number;
   readonly recordedBy: string | null;
@@ -88,11 +88,11 @@ export type TickRecord = TickEntry & {
 
 export type TickFilter = {
   readonly schedule?: string;
-  /** Nominal times, both inclusive. A stretch counts where it touches them. */
+  /** Nominal times, both inclusive. A stretch counts if it overlaps them. */
   readonly fromAt?: number;
   readonly toAt?: number;
   readonly outcome?: Outcome;
-  /** Newest first; continues before this first tick (and schedule, where all are listed). */
+  /** Newest first; continues before this first tick (and schedule, if all are listed). */
   readonly before?: { readonly at: number; readonly schedule: string };
   readonly limit: number;
 };

@@ -1,6 +1,6 @@
-// Writes what a change of a schedule may carry beside its ticks and runs (an edit, a pause, a backfill, a check-in, a
-// delivery), and new schedules: rare, and the same on both engines. Each is a step of the transaction that wrote the change
-// at its revision, so the schedule's row is locked on PostgreSQL. The tick write itself differs by engine.
+// Writes the rare parts that a change of a schedule may have beside its ticks and runs (an edit, a pause, a backfill, a
+// check-in, a delivery), and new schedules: the same on both engines. Each is a step of the transaction that wrote the
+// change at its revision, so the schedule's row is locked on PostgreSQL. The tick write itself differs by engine.
 
 import { addAudit } from "../audit.js";
 import { modeCode, type Row, statusCode } from "../rows.js";
@@ -42,7 +42,7 @@ select :name, 1, 1, :job, :queue, :priority::smallint, :tags::text[], :input, :d
 from (select {now} as at) n where true
 on conflict (name) do nothing returning id`;
 
-/** Of the schedule as it stands now. */
+/** From the present state of the schedule. */
 const ADD_VERSION = /* sql */ `
 insert into {schedule_version} (schedule, version, kind, at, by, job, definition, input, anchor_at)
 select s.id, s.version, :kind::smallint, {now}, :by::text, s.job, s.definition, s.input, s.anchor_at
@@ -76,7 +76,7 @@ insert into {backfill_run} (schedule, at, backfill, run) values (:schedule, :at:
 
 export const JOB_OF_SCHEDULE = /* sql */ `select s.job from {schedule} s where s.id = :id`;
 
-/** A run that ended elsewhere: it is never pending nor held, so it goes straight to its outcome. */
+/** A run of remote work that has ended: it is never pending nor held, so it is stored with its outcome at once. */
 const ADD_CHECKED_IN = /* sql */ `
 insert into {run} (id, created_at, due_at, lane, policy, version, priority, mode, schedule, nominal_at, tags, input)
 select :id::uuid, n.at, coalesce(:nominalAt::bigint, n.at), :lane::int, :policy::int, 1, 0, :mode::smallint, s.id,
@@ -96,7 +96,7 @@ select n.at - n.at % 3600000, :lane::int, :mode::smallint, :status::smallint, 0,
 from (select {now} as at) n where true
 on conflict (hour_at, lane, mode, status, shard) do update set runs = t.runs + 1, ran_ms = t.ran_ms + excluded.ran_ms`;
 
-/** The lane and the policy that the run of a check-in has in place of a job's. */
+/** The lane and the policy of a check-in's run, which has no job. */
 export type CheckInNumbers = { readonly lane: number; readonly policy: number };
 
 /** Returns the number of the new schedule; null if its name is taken. */
@@ -114,7 +114,9 @@ export function* createSchedule({
   return id;
 }
 
-/** All that a change carries beside its ticks, its runs, its gates and its progress; a revived run apart. */
+/**
+ * Everything that a change may have beside its ticks, its runs, its gates and its progress; a revived run is separate.
+ */
 export function* writeRest(
   change: ScheduleChange,
   numbers: CheckInNumbers | undefined,

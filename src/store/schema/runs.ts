@@ -302,7 +302,7 @@ create table {item_count} (
 [[postgres create table {item_count_rest} partition of {item_count} default;]]
 `;
 
-// Fences grow, so the key gives the order of the lines.
+// Fences grow, so the key also orders the lines.
 
 export const LOG_TABLES = /* sql */ `
 create table {log} (
@@ -319,7 +319,7 @@ create table {log} (
 [[postgres create table {log_rest} partition of {log} default;]]
 `;
 
-// One row for a run that reported progress, of its last attempt that did.
+// One row for each run that reported progress, from its last attempt that did.
 
 export const PROGRESS_TABLES = /* sql */ `
 create table {progress} (

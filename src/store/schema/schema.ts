@@ -82,8 +82,9 @@ export const CREATE_SCHEMA: { readonly [Name in Engine]: string } = {
 };
 
 /**
- * Tables that PostgreSQL partitions by day, all keyed by run id, in the order in which a day of them is removed: runs first,
- * as one without its outcome would be taken for a live one, by its schedule and by its key; then what belongs to them.
+ * Tables that PostgreSQL partitions by day, all keyed by run id, in the order in which a day of them is removed: runs
+ * first, because schedules and keys would take a run without its outcome for a live one; then the tables with rows of
+ * runs.
  */
 export const PARTITIONED = [
   "run",

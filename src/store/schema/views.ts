@@ -8,9 +8,9 @@ import { LOG_LEVELS_KEPT } from "../logs.js";
 import { SOURCES } from "../schedules/changes.js";
 import { type Engine, render } from "../sql/dialect.js";
 
-/** How an engine says it. */
+/** The parts of the text that differ by engine. */
 export type ViewForms = {
-  /** What comes before the text of a view. */
+  /** The text before a view's query. */
   readonly create: (name: string) => string;
   /** Epoch milliseconds as a time. */
   readonly instant: (ms: string) => string;
@@ -18,15 +18,15 @@ export type ViewForms = {
   readonly day: (ms: string) => string;
   /** JSON text as JSON. */
   readonly json: (text: string) => string;
-  /** The list of texts in this column, however it is stored, as JSON. */
+  /** The list of texts in this column as JSON, however it is stored. */
   readonly texts: (column: string) => string;
   /** A member of an object that is JSON text, as text. */
   readonly member: (text: string, name: string) => string;
 };
 
-/** The views that the public ones, the checks and the reads of locks are made of. */
+/** The private views, on which the public ones, the checks and the reads of locks are built. */
 export function createPrivateViews(engine: Engine, { create }: ViewForms): string {
-  // PostgreSQL keeps the rows of locks that have ended; SQLite has only those that are held.
+  // PostgreSQL keeps the rows of released locks; SQLite has only held ones.
   const isHeld = engine === "postgres" ? "where state = 0" : "";
   const text = /* sql */ `
 -- Where runs are that have not ended.
@@ -64,14 +64,14 @@ export const VIEWS = [
 ] as const;
 export type ViewName = (typeof VIEWS)[number];
 
-/** What `cleanup` takes for stale unless told otherwise, and the views call so. */
+/** The thresholds of `cleanup` unless others are given; the views use the same. */
 const SILENT_MS = 600_000;
 const TIMEOUT_MS = 7_200_000;
 const DAY_MS = 86_400_000;
 const STATS_DAYS = 30;
 const WAITER_VOID_MS = 3_000;
 
-/** The words that a column of numbers stands for; `first` is the number of the first. */
+/** The words for a column of numbers; `first` is the number of the first word. */
 const words = (column: string, names: readonly string[], first = 0) =>
   `case ${column} ${names.map((name, at) => `when ${first + at} then '${name}'`).join(" ")} end`;
 
@@ -89,7 +89,7 @@ const endWords = (column: string) =>
     .join(" ")} end`;
 const LOCK_STATES = ["acquired", "released", "expired", "revoked"];
 
-/** Of `s`, the state of a run. */
+/** For `s`, the state of a run. */
 const runColumns = ({ instant, json, member }: ViewForms) => `s.id, s.job, s.schedule,
   ${words("s.mode", MODES)} as mode, ${words("s.status", RUN_STATUSES, STATUS_FIRST)} as status, s.attempt,
   ${instant("s.created_at")} as created_at, ${instant("s.due_at")} as due_at,
@@ -110,7 +110,7 @@ const runningColumns = (forms: ViewForms) => `${runColumns(forms)},
   ({now} - s.heartbeat_at) / 1000 as seconds_since_heartbeat,
   case when s.lease_until > {now} then 'active' else 'silent' end as heartbeat_status`;
 
-// Held runs are found by their leases, not by looking through history.
+// Held runs are found by their leases, not by a search through history.
 const HELD = "s.id in (select p.run from {live_run} p where p.place = 'lease') and s.status = 0";
 
 function viewTexts(forms: ViewForms): Readonly<Record<ViewName, string>> {
@@ -125,7 +125,7 @@ function viewTexts(forms: ViewForms): Readonly<Record<ViewName, string>> {
 from {run_state} s
 where ${HELD} and (s.heartbeat_at <= {now} - ${SILENT_MS} or s.started_at <= {now} - ${TIMEOUT_MS})`,
 
-    // From the hourly sums, not from history. Runs that somebody made by hand are no measure of success.
+    // From the hourly sums, not from history. Runs that were made by hand do not count for the success rate.
     v_run_stats: `select ${day("t.day_at")} as day, t.total, t.completed, t.failed, t.cancelled,
   cast(t.regular_completed as double precision) / nullif(t.regular_ended, 0) as success_rate,
   cast(t.completed_ms as double precision) / nullif(t.completed, 0) as mean_duration_ms, t.ran_ms as total_duration_ms

@@ -2,7 +2,9 @@
 // has days: rows of a run that sleeps for months would have to move each time a day is dropped, under an exclusive lock.
 // See docs/decisions/0015-durable-waits.md.
 
-/** When a run wakes that waits for a signal or a run without a deadline: the last millisecond of the year 9999. */
+/**
+ * The wake-up time of a run that waits for a signal or a run without a deadline: the last millisecond of the year 9999.
+ */
 export const NEVER_MS = 253_402_300_799_999;
 
 /** Rows that come and go all the time. */

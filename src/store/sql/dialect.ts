@@ -14,7 +14,7 @@ const WORDS: Readonly<Record<string, { readonly [Name in Engine]: string }>> = {
   json_object: { postgres: "jsonb_build_object", sqlite: "json_object" },
   json_agg: { postgres: "jsonb_agg", sqlite: "json_group_array" },
   json_quote: { postgres: "to_json", sqlite: "json_quote" },
-  /** Where a text is in another one. */
+  /** The position of one text in another. */
   instr: { postgres: "strpos", sqlite: "instr" },
   /** Keeps PostgreSQL from making a join of a subquery, whose plan would depend on statistics. */
   "not flattened": { postgres: "offset 0", sqlite: "" },
@@ -27,7 +27,7 @@ const WORDS: Readonly<Record<string, { readonly [Name in Engine]: string }>> = {
   "for update skip locked": { postgres: "for update skip locked", sqlite: "" },
 };
 const WORD = /\{([a-z_ ]+)\}/g;
-/** `id {any :ids::uuid[]}`: the id is one of a list that is one parameter. */
+/** `id {any :ids::uuid[]}`: the id is in a list that is one parameter. */
 const ANY = /\{any :(\w+)::(\w+)\[\]\}/g;
 /** `id {any k.ids}`: the id is one of a list column. */
 const ANY_OF_COLUMN = /\{any (\w+\.\w+)\}/g;
@@ -36,7 +36,7 @@ const ANY_OF_COLUMN = /\{any (\w+\.\w+)\}/g;
  * would compare row by row with a subquery.
  */
 const ANY_OF_ROWS = /\{any (select (?:[^{}]|\{\w+\})+)\}/g;
-/** `{members i.schedules as n}`: a row `n.value` for each text of a list that is kept as JSON. */
+/** `{members i.schedules as n}`: a row `n.value` for each text of a list that is stored as JSON. */
 const MEMBERS = /\{members ([\w.]+) as (\w+)\}/g;
 /** `{each k.ids as m}`: a row `m.value` for each element of a list column, an array on PostgreSQL. */
 const EACH = /\{each ([\w.]+) as (\w+)\}/g;

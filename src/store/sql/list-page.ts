@@ -1,16 +1,16 @@
-// Lists of runs and items: a page ends when it has its bytes. In lists of runs each long value is cut to its beginning; whole ones
-// come with a single run. The database does both, so that no process reads more than one page may weigh, however large the
-// stored values are.
+// Builds lists of runs and items: a page ends when it has its bytes. In lists of runs each long value is cut to its
+// beginning; a single run comes with whole values. The database does both, so that no process reads more than the bytes
+// of one page, however large the stored values are.
 
 import type { Row } from "../rows.js";
 
-/** A value up to this size comes as it is. */
+/** A value up to this size is returned whole. */
 const SHOWN_BYTES_MAX = 2_048;
-/** So much of a longer one is shown. */
+/** The shown part of a longer value. */
 const PREVIEW_LENGTH = 1_024;
-/** What the values of one page may weigh together; a page has at least one row. */
+/** The largest sum of the values of one page; a page has at least one row. */
 export const PAGE_BYTES_MAX = 1_048_576;
-/** What a row weighs beside its values, roughly. */
+/** The approximate size of a row beside its values. */
 const ROW_BYTES = 1_024;
 
 const PLAIN = [
@@ -41,7 +41,7 @@ const PLAIN = [
   "items",
 ];
 
-/** A stored JSON text; a long one as a marker with its size and its beginning. */
+/** A stored JSON text; a long one becomes a marker with its size and its beginning. */
 export const shortened = (column: string) => /* sql */ `
         case when octet_length(${column}) <= ${SHOWN_BYTES_MAX} then ${column} else
           '{"$truncated": true, "bytes": ' || cast(octet_length(${column}) as text) || ', "preview": ' ||
@@ -68,8 +68,8 @@ select p.* from (
 ) p where p.weight_before < ${PAGE_BYTES_MAX} order by p.id desc`;
 
 /**
- * The page of the items of one run that `where` leaves, in this order of the columns of `i`. Values are weighed first and read
- * afterwards: rows beyond the page stay where they are.
+ * The page of the items of one run that match `where`, in this order of the columns of `i`. Sizes are summed first and
+ * values read afterwards: rows beyond the page are not read.
  */
 export function itemPageOf({
   where,
@@ -92,12 +92,12 @@ from page p join {item} i on i.key = p.key and i.run = :id
 where p.weight_before < ${PAGE_BYTES_MAX} order by ${order}`;
 }
 
-/** How many of the newest ids are looked through for an end. */
+/** How many of the newest ids are searched for an end. */
 const FRAGMENT_SEEN_MAX = 20_000;
 
 /**
- * Ids that begin or end with `digits`, newest first. The beginning is a range of the primary key (`first`, `last`). The end
- * has no index: the newest ids alone are read, from the primary key.
+ * Ids that begin or end with `digits`, newest first. The beginning is a range of the primary key (`first`, `last`). The
+ * end has no index: only the newest ids are read, from the primary key.
  */
 export const idsWithDigits = (table: "run" | "alert") => /* sql */ `
 select x.id from (

@@ -5,7 +5,7 @@
 export type Dialect = {
   /** The full name of one of our tables, views, indexes or functions. */
   readonly name: (plain: string) => string;
-  /** The one place that SQL takes its time from. A test or the simulator supplies `:now` instead. */
+  /** The only source of time in SQL. A test or the simulator supplies `:now` instead. */
   readonly now: string;
 };
 
@@ -37,9 +37,9 @@ export function numbered(template: string, dialect: Dialect): Statement {
 const unnamedBefore = new WeakMap<Dialect, Map<string, Statement>>();
 
 /**
- * For engines whose parameters go by their order: every `:name` becomes `?`, a name as often as it is
- * there. SQLite's libraries take a value by its place in half the time of one by its name. Stores that
- * share a dialect share the work: tests open thousands of them.
+ * For engines whose parameters go by their order: every `:name` becomes `?`, a name as often as it occurs. SQLite's
+ * libraries take a value by position in half the time of one by name. Stores that share a dialect share the result:
+ * tests open thousands of them.
  */
 export function unnamed(template: string, dialect: Dialect): Statement {
   const known = unnamedBefore.get(dialect) ?? new Map<string, Statement>();
@@ -61,8 +61,8 @@ const EACH_ROW = "json_each(:rows)";
 const aloneBefore = new Map<string, string>();
 
 /**
- * A statement over `json_each(:rows)` and what it takes for these. One row alone, the usual case, is
- * not made a table of: that would take nearly twice as long (measured).
+ * A statement over `json_each(:rows)` and its parameters for these rows. A single row, the usual case, is not converted
+ * to a table: that would take nearly twice as long (measured).
  */
 export function overRows(
   template: string,
@@ -76,8 +76,8 @@ export function overRows(
 }
 
 /**
- * For a function in the database: every `:name` becomes the SQL expression that stands for it there.
- * A parameter without one is a mistake that shows when the function is made, not when it is called.
+ * For a function in the database: every `:name` becomes its SQL expression. A parameter without one fails when the
+ * function is created, not when it is called.
  */
 export function expressed(template: string, expressions: Readonly<Record<string, string>>): string {
   return template.replace(PARAMETER, (_, name: string) => {

@@ -1,5 +1,5 @@
-// Takes turns, claims deliveries and finds culprits for alerts on SQLite: a turn and a claim are two statements each in one
-// short write transaction.
+// Takes turns, claims deliveries and finds causes of dead rows for alerts on SQLite: a turn and a claim are two
+// statements each in one short write transaction.
 
 import type { Culprit } from "../../alerts/rules/observation.js";
 import {
@@ -20,7 +20,7 @@ insert into {alert_turn} (id, taken_at, holder) values (1, :now, :holder)
 on conflict (id) do update set taken_at = excluded.taken_at, holder = excluded.holder
 where taken_at <= :now - :everyMs or taken_at > :now + :everyMs`;
 
-/** Whoever opened an alert may know of other destinations than the caller: those are added here. */
+/** The instance that opened an alert may know other destinations than this caller: those are added here. */
 const TELL_OPENED = /* sql */ `
 insert into {alert_delivery} (alert, event, destination, state, attempts, next_at, tried_at)
 select a.id, 'opened', w.value, 'pending', 0, :now, :now
@@ -37,10 +37,10 @@ where (alert, event, destination) in (
 )
 returning alert, event, destination, attempts`;
 
-/** Moves what can be moved, without waiting for anybody; what is left waits for a reader. */
+/** Moves what it can without waiting; the remaining pages wait for a reader. */
 const CHECKPOINT = /* sql */ `pragma wal_checkpoint(passive)`;
 
-/** Four times what SQLite moves by itself: so much waits only if a reader is in the way. */
+/** Four times the size at which SQLite checkpoints by itself: so much waits only if a reader is in the way. */
 const PAGES_MAX = 4_000;
 
 export class SqliteAlerts extends Alerts {
@@ -73,7 +73,7 @@ export class SqliteAlerts extends Alerts {
     return this.claimed(rows);
   }
 
-  /** Inside of a transaction of the handle's owner nothing can be moved: then there is no telling. */
+  /** Inside a transaction of the handle's owner nothing can be moved: then the cause is unknown. */
   protected culprits(): Promise<readonly Culprit[]> {
     return this.#file.read(() => {
       if (isOpenTransaction(this.#file.handle)) return [];

@@ -1,4 +1,4 @@
-// Runs that a run makes, on SQLite: children, and batches of them.
+// Stores the runs that a run makes, on SQLite: children, and batches of them.
 
 import type { RunId } from "../../runs/rules/run.js";
 import {

@@ -1,6 +1,5 @@
-// Checks on SQLite: one read transaction, on a connection of its own where there is a file, so that this
-// process goes on in between. Nothing interrupts a question that is being answered: the time limit is
-// looked at before each of them.
+// Runs checks on SQLite: in one read transaction, on a connection of its own if there is a file, so that this process
+// can write meanwhile. Nothing interrupts a query in progress: the time limit is checked before each of them.
 
 import type { Clock } from "../../shared/ports.js";
 import {
@@ -25,7 +24,7 @@ export class SqliteChecks implements Checks {
   readonly #file: SqliteFile;
   readonly #clock: Clock;
   readonly #dialect: Dialect;
-  /** Undefined: the database's own. */
+  /** Undefined: the database's own clock. */
   readonly #now: (() => number) | undefined;
 
   constructor(params: {

@@ -1,5 +1,5 @@
-// What ends and revivals of children do to their batches on SQLite, inside of the write transaction that
-// ends or revives them.
+// Applies ends and revivals of children to their batches on SQLite, inside the write transaction that ends or revives
+// them.
 
 import type { BatchCount } from "../batches.js";
 import { statusCode } from "../rows.js";
@@ -19,7 +19,7 @@ where id = :batch returning unended, ended_at`;
 const END_BATCH = /* sql */ `
 update {batch} set ended_at = :now where id = :batch returning then_run`;
 
-/** The run that comes after. */
+/** The run that follows the batch. */
 const CONTINUE_BATCH = /* sql */ `
 insert into {run} (id, created_at, due_at, lane, policy, version, priority, mode, parent, input)
 select then_run, :now, :now, then_lane, then_policy, then_version, then_priority, ${ENQUEUED}, run,
@@ -29,7 +29,7 @@ from {batch} where id = :batch`;
 
 type Tables = { readonly file: SqliteFile; readonly flow: SqliteLimits };
 
-/** Counts ends and revivals; answers how many runs that come after were made. */
+/** Counts ends and revivals; returns how many runs that follow batches were made. */
 export function countChildren(
   tables: Tables,
   changes: readonly ChildChange[],
@@ -54,7 +54,7 @@ export function countChildren(
   return continued;
 }
 
-/** A call is a batch of one child: its end is stored with the wait of the parent, which is to be woken. */
+/** A call is a batch of one child: its end is stored with the wait of the parent, which will be woken. */
 const ANSWER_CALL = /* sql */ `
 update {wait} set status = :status, value = :result, error = :error, ended_at = :now
 where batch = :batch and child = :id and ended_at is null returning run`;
@@ -70,7 +70,7 @@ function storeEndsOfCalls(file: SqliteFile, changes: readonly ChildChange[], now
   }
 }
 
-/** Whoever brings a batch to its end for the first time makes the run that comes after. */
+/** The transaction that ends a batch for the first time makes the run that follows it. */
 export function changeBatch({ file, flow }: Tables, change: Row, now: number): boolean {
   const { batch } = change;
   const after = file.get(COUNT_BATCH, change);

@@ -1,5 +1,5 @@
-// Commits a user's work together with the end of its run, or with an item, on SQLite. The work is synchronous: it holds the
-// file and the event loop, so nothing else of this process runs in between.
+// Commits a user's work together with the end of its run, or with an item, on SQLite. The work is synchronous: it holds
+// the file and the event loop, so no other code of this process runs in between.
 
 import { TxEndedError, TxMustBeSyncError } from "../../shared/errors.js";
 import {
@@ -62,7 +62,7 @@ export class SqliteCommits implements CommitVerbs {
     }
   }
 
-  /** The user's function, in the transaction that is open. */
+  /** The user's function, in the open transaction. */
   #work<Value>(verb: string, work: (tx: unknown) => Value | Promise<Value>): Value {
     let value: Value | Promise<Value>;
     try {
@@ -72,7 +72,7 @@ export class SqliteCommits implements CommitVerbs {
     }
     if (!this.#file.isInTransaction) throw new ThrownByWork(new TxEndedError(verb));
     if (!isThenable(value)) return value;
-    // Nobody waits for it any more; what it ends with is of no interest.
+    // The returned promise is abandoned: its outcome does not matter.
     value.then(undefined, () => undefined);
     throw new ThrownByWork(new TxMustBeSyncError(verb));
   }

@@ -36,12 +36,12 @@ type SqliteParams = {
   readonly clock: Clock;
   readonly random: Random;
   readonly synchronous: "FULL" | "NORMAL";
-  /** Whether a missing file may be made. */
+  /** Whether a missing file may be created. */
   readonly mayCreate: boolean;
   readonly dialect: Dialect;
 };
 const PATIENCE_MS = 30_000;
-/** A write looks whether the file is in its place if nobody has for this long. */
+/** A write checks that the file is in its place if this much time has passed since the last check. */
 const LOOK_EVERY_MS = 1_000;
 
 export class SqliteFile {
@@ -51,7 +51,7 @@ export class SqliteFile {
   /** How long statements of the owner of a given handle wait for a lock; null for a handle of ours. */
   #ownersTimeoutMs: number | null = null;
   #watcher: FSWatcher | null = null;
-  /** Null before the opening, and for what is no file. */
+  /** Null before the opening, and for databases that are no file. */
   #place: SqlitePlace | null = null;
   #lookedMs = 0;
   /** Calls that wait for a turn of the event loop before they begin. */
@@ -69,7 +69,7 @@ export class SqliteFile {
       if ("handle" in source) this.#ownersTimeoutMs = busyTimeoutMs(handle);
       else handle.exec(NO_WAITING);
       await this.#whileBusy("open", handle, () => {
-        // In here too: reading anything meets the lock of another process that is just opening.
+        // Inside the retry: any read can meet the lock of another process that is just opening.
         checkVersion(handle);
         if ("file" in source) handle.exec("pragma journal_mode = wal");
         handle.exec(`pragma synchronous = ${synchronous}`);
@@ -105,16 +105,16 @@ export class SqliteFile {
     const handle = this.#handle;
     this.#handle = null;
     if (!handle || !("file" in source)) return;
-    // The -wal file at that path may belong to the file that came in its place.
+    // The -wal file at that path may belong to the new file.
     if (!this.#place?.gone?.isReplaced) moveIntoFile(handle);
     handle.close();
-    // Prepared statements of the library keep the files of a closed handle open until they are collected.
+    // The library's prepared statements keep the files of a closed handle open until they are collected.
     if (releasesFiles && source.file !== ":memory:") await collectGarbage();
   }
 
   /**
-   * Runs `work` in a write transaction. It is synchronous: nothing else of this process can come
-   * between, and the file is held for a few milliseconds only. An urgent one gives way to nobody before it begins.
+   * Runs `work` in a write transaction. It is synchronous: no other code of this process can run in between, and the
+   * file is held for a few milliseconds only. An urgent one begins without waiting for a turn.
    */
   write<T>(what: string, work: () => T, { isUrgent = false } = {}): Promise<T> {
     const transaction = () => {
@@ -135,12 +135,12 @@ export class SqliteFile {
     return isUrgent ? begin() : this.#inTurn(begin);
   }
 
-  /** The handle that statements go through. */
+  /** The handle through which statements are sent. */
   get handle(): SqliteHandle {
     return this.#open();
   }
 
-  /** The same statements through another handle, which stays its owner's; nothing is opened. */
+  /** The same statements through another handle, which still belongs to its owner; nothing is opened. */
   on(handle: SqliteHandle): SqliteFile {
     const other = new SqliteFile({ ...this.#params, source: { handle } });
     other.#handle = handle;
@@ -152,8 +152,8 @@ export class SqliteFile {
   }
 
   /**
-   * Begins at once, or in the next turn of the event loop where this process has worked for some milliseconds
-   * without one. In a transaction of the owner it begins at once: a turn would let others of the process come between.
+   * Begins at once, or in the next turn of the event loop if this process has worked for some milliseconds without one.
+   * In a transaction of the owner it begins at once: in a turn, other code of the process could run in between.
    */
   #inTurn<T>(begin: () => Promise<T>): Promise<T> {
     const turn = this.#params.clock.giveWay?.();
@@ -166,8 +166,8 @@ export class SqliteFile {
   }
 
   /**
-   * Reads that see one state of the file, on a connection of their own that cannot write; between two of
-   * them others of this process go on. Where there is one connection alone, they are done in one go.
+   * Reads that see one state of the file, on a connection of their own that cannot write; between two of them other
+   * code of this process runs. With only one connection they run without a break.
    */
   async snapshot<T>(steps: readonly ((file: SqliteFile) => T)[]): Promise<readonly T[]> {
     const { source, clock } = this.#params;
@@ -205,7 +205,7 @@ export class SqliteFile {
     return Number(statement.run(...valuesOf(parameters, params)).changes);
   }
 
-  /** A statement over `json_each(:rows)`, for these. */
+  /** A statement over `json_each(:rows)`, for these rows. */
   runEach(template: string, rows: readonly unknown[], params: Row = {}): number {
     const over = overRows(template, rows);
     return this.run(over.template, { ...params, rows: over.rows });
@@ -256,7 +256,7 @@ export class SqliteFile {
     }
   }
 
-  /** Undefined where it cannot be read now: nobody waits for this, so a failure has nowhere to go. */
+  /** Undefined if it cannot be read now: no caller waits for this, so a failure has no receiver. */
   #dataVersion(): unknown {
     try {
       return this.get("select * from pragma_data_version")?.data_version;
@@ -282,9 +282,9 @@ export class SqliteFile {
     return prepared;
   }
 
-  /** What the owner of a given handle does between our statements waits as it did before. */
+  /** Between our statements, the owner of a given handle waits for locks as before. */
   #withoutWaiting<T>(handle: SqliteHandle | null, work: () => T): T {
-    // Null for a handle of ours; zero for an owner who does not wait either.
+    // Null for a handle of ours; zero for an owner that does not wait either.
     if (!this.#ownersTimeoutMs || !handle) return work();
     handle.exec(NO_WAITING);
     try {
@@ -321,19 +321,19 @@ export class SqliteFile {
 }
 
 /**
- * Whoever stops an application and copies its file has everything. SQLite would see to it at the last close, but
- * prepared statements keep the library's connection half open until they are collected, which is often
- * never. Nobody is waited for: what a reader is in the way of stays in the -wal file.
+ * A person who stops the application and copies its file then has everything. SQLite would checkpoint at the last
+ * close, but prepared statements keep the library's connection half open until they are collected, which is often
+ * never. It waits for no reader: the pages that a reader blocks stay in the -wal file.
  */
 function moveIntoFile(handle: SqliteHandle): void {
   try {
     handle.prepare("pragma wal_checkpoint(passive)").get();
   } catch {
-    // A file that may only be read, or a snapshot inside of its transaction: nothing was written there.
+    // A read-only file, or a snapshot inside a transaction: nothing was written there.
   }
 }
 
-/** In one transaction of a handle that others use, too. */
+/** In one transaction of a handle that other code uses too. */
 function readOnly<T>(file: SqliteFile, steps: readonly ((file: SqliteFile) => T)[]): T[] {
   const { handle } = file;
   if (isOpenTransaction(handle)) throw new OwnersTransaction();
@@ -357,7 +357,7 @@ function valuesOf(parameters: readonly string[], params: Row): unknown[] {
   });
 }
 
-/** The owner of a given handle has a transaction open: whatever we write now would be part of it. */
+/** The owner of a given handle has an open transaction: everything that we write now would be part of it. */
 class OwnersTransaction extends Error {
   override readonly message =
     "for 30 s a transaction of yours was open on the given handle; inside of it, enqueue with { tx: handle }";

@@ -1,4 +1,4 @@
-// Storing new runs on SQLite, by themselves or inside of a write transaction, and the numbers of lanes and policies.
+// Stores new runs on SQLite, alone or inside a write transaction, and manages the numbers of lanes and policies.
 
 import { ON_LOST, type Policy, PRIORITY_STEP_MS, type RunId } from "../../runs/rules/run.js";
 import { ConfigurationError } from "../../shared/errors.js";
@@ -42,7 +42,7 @@ insert into {policy} (digest, lease_ms, timeout_ms, attempts, delay_ms, factor, 
 values (:digest, :leaseMs, :timeoutMs, :attempts, :delayMs, :factor, :maxMs, :jitter, :onLost)
 on conflict do update set digest = excluded.digest returning id`;
 
-/** The slower form, for a batch of which some were stored before. */
+/** The slower form, for a batch of which some runs were stored before. */
 const MISSING_RUN_ROWS = `${RUN_ROWS} on conflict do nothing returning id`;
 
 const READY_NEW_RUNS = /* sql */ `
@@ -62,7 +62,7 @@ on conflict do update set run = excluded.run, input_hash = excluded.input_hash, 
 
 const KEY_HOLDER = /* sql */ `select run, input_hash from {key} where job = :job and key = :key`;
 
-/** A run that has not begun leaves its place, to be put where its new time says. */
+/** A run that has not begun leaves its table; it is stored again by its new time. */
 const PULL_READY = /* sql */ `
 delete from {ready} where id = :id and ${NOT_BEGUN} returning lane, policy`;
 
@@ -82,10 +82,10 @@ where job = :job and key = :key`;
 /** SQLITE_CONSTRAINT. */
 const CONSTRAINT = 19;
 
-/** Larger texts than this are not made of a long list of runs. */
+/** A long list of runs is split into texts of at most this size. */
 const CHUNK_MAX = 5_000;
 
-/** What a run that another run made has more than others. */
+/** The columns that only a run made by another run has. */
 export type Origin = { readonly parent: RunId | null; readonly batch: number | null };
 const NOBODY: Origin = { parent: null, batch: null };
 
@@ -106,7 +106,7 @@ type Alike = { readonly columns: RunColumns; readonly runs: NewRun[] };
 
 type Cache<Key> = { set(key: Key, id: number): unknown };
 
-/** Rolls a batch back that is to be stored whole or not at all. */
+/** Rolls back a batch that must be stored whole or not at all. */
 export class Refused extends Error {
   constructor(readonly answers: readonly EnqueueResult[]) {
     super("refused");
@@ -144,7 +144,7 @@ export class SqliteEnqueue implements EnqueueVerbs {
   withinSync({ tx, runs }: WithinParams): readonly EnqueueResult[] {
     const enqueue = this.#on(callersHandle(tx, this.#file.handle));
     const { file } = enqueue.#session;
-    // What it learns is not kept: the caller may roll back.
+    // Does not cache new numbers: the caller may roll back.
     enqueue.#session.beginLearning();
     file.exec("savepoint holdfast_enqueue");
     try {
@@ -169,7 +169,7 @@ export class SqliteEnqueue implements EnqueueVerbs {
     return enqueue;
   }
 
-  /** Inside of a transaction. Throws `Refused` where all or none are to be stored and a key is taken by another input. */
+  /** Runs inside a transaction. Throws `Refused` if all or none may be stored and another input has taken a key. */
   store(
     { runs, isAtomic }: Pick<EnqueueParams, "runs" | "isAtomic">,
     now: number,
@@ -196,7 +196,7 @@ export class SqliteEnqueue implements EnqueueVerbs {
     return answers;
   }
 
-  /** Whose the key is afterwards; what its run has become of it, where this one replaces or postpones. */
+  /** The run of the key afterwards, and the state of the run that this one replaces or postpones. */
   #takeKey(run: NewRun, key: NewKey, now: number): KeyHolder {
     const { job } = run;
     const row = {
@@ -215,12 +215,12 @@ export class SqliteEnqueue implements EnqueueVerbs {
       if (key.onDuplicate === "replace") this.#file.run(SET_KEY_INPUT, row);
       return { ...found, inputHash: key.inputHash };
     }
-    // It has begun: the key goes to the new run.
+    // It has begun: the key moves to the new run.
     this.#file.run(PASS_KEY, row);
     return { ...found, run: run.id, inputHash: key.inputHash };
   }
 
-  /** Gives a run that has not begun the time of another, and its input where it replaces it. */
+  /** Gives a run that has not begun the time of another, and its input if the other replaces it. */
   #change(id: RunId, by: NewRun, now: number): boolean {
     const pulled = this.#file.get(PULL_READY, { id }) ?? this.#file.get(PULL_WAITING, { id });
     if (!pulled) return false;
@@ -260,7 +260,7 @@ export class SqliteEnqueue implements EnqueueVerbs {
     }
   }
 
-  /** In groups of which the runs differ in id and input alone; most batches are one group. */
+  /** In groups whose runs differ only in id and input; most batches are one group. */
   #alike(runs: readonly NewRun[], now: number): Iterable<Alike> {
     const groups = new Map<string, Alike>();
     let last: Alike | undefined;
@@ -311,7 +311,7 @@ export class SqliteEnqueue implements EnqueueVerbs {
     }
   }
 
-  /** Puts runs where they are claimed from, or where they wait for their time. */
+  /** Stores runs where they are claimed from, or where they wait for their time. */
   #place(ids: readonly RunId[], place: Place, now: number): void {
     if (ids.length === 0) return;
     const { dueAt, lane, policy, priority } = place;
@@ -338,7 +338,7 @@ export class SqliteEnqueue implements EnqueueVerbs {
     });
   }
 
-  /** Remembered only once committed: an id from a transaction that was rolled back is nobody's. */
+  /** Cached only after the commit: a number from a rolled-back transaction does not exist. */
   #remembered<Key>(known: Cache<Key>, key: Key, template: string, params: Row): number {
     const id = Number(this.#file.get(template, params)?.id);
     this.#session.learn(() => known.set(key, id));
@@ -346,7 +346,7 @@ export class SqliteEnqueue implements EnqueueVerbs {
   }
 }
 
-/** Seen without building the columns of a run; runs with a key, tags or a limit are compared by their columns. */
+/** Compared without building the columns of a run; runs with a key, tags or a limit are compared by their columns. */
 function isAlike(run: NewRun, other: NewRun): boolean {
   return (
     run.policy === other.policy &&

@@ -1,5 +1,5 @@
-// Opens a handle of a SQLite library safely, reads its state and its errors, and notices when the file at its path is no
-// longer the one that is open. The only file that knows a SQLite library. One library per file and process: two of them do
+// Opens a handle of a SQLite library safely, reads its state and its errors, and detects that the file at its path is
+// no longer the open one. The only file that knows a SQLite library. One library per file and process: two of them do
 // not share POSIX locks and corrupt the file, so a given handle is used as it is.
 
 import type { BigIntStats } from "node:fs";
@@ -11,7 +11,7 @@ import {
   StoreUnsupportedError,
 } from "../../shared/errors.js";
 
-/** What both `DatabaseSync` (node:sqlite, @photostructure/sqlite) and better-sqlite3 offer. */
+/** The members that both `DatabaseSync` (node:sqlite, @photostructure/sqlite) and better-sqlite3 have. */
 export type SqliteHandle = {
   exec(sql: string): unknown;
   prepare(sql: string): {
@@ -31,7 +31,7 @@ export async function openFile(file: string, mayCreate: boolean): Promise<Sqlite
   return new library.DatabaseSync(file) as unknown as SqliteHandle;
 }
 
-/** Makes the folder and the file, readable by their owner alone: inputs and results are in there. */
+/** Creates the folder and the file, readable by their owner alone: they contain inputs and results. */
 async function prepareFile(file: string, mayCreate: boolean): Promise<void> {
   const { existsSync, mkdirSync, openSync, closeSync } = await import("node:fs");
   const { dirname } = await import("node:path");
@@ -130,7 +130,7 @@ export function nameOf(source: SqliteSource): string {
   return "file" in source ? source.file : fileOf(source.handle);
 }
 
-// A blocking timeout would freeze the event loop and with it every heartbeat: waiting is ours.
+// A blocking timeout would freeze the event loop and with it every heartbeat: we wait ourselves.
 export const NO_WAITING = "pragma busy_timeout = 0";
 
 export function busyTimeoutMs(handle: SqliteHandle): number {
@@ -175,11 +175,11 @@ export const RESULT_CODES: Readonly<Record<string, number>> = {
   NOTADB: 26,
 };
 
-// SQLite goes on with a file that was deleted, moved or replaced, and nobody finds what it commits there.
+// SQLite continues on a file that was deleted, moved or replaced, and nobody finds what it commits there.
 
-/** Which file a path leads to. */
+/** Identifies the file at a path. */
 type Identity = Pick<BigIntStats, "dev" | "ino">;
-/** Null where that cannot be said now: a folder that may not be read says nothing about the file. */
+/** Null if that is unknown now: an unreadable folder says nothing about the file. */
 type Find = (file: string) => Identity | "missing" | null;
 
 export class SqlitePlace {
@@ -195,7 +195,7 @@ export class SqlitePlace {
     this.#opened = found === "missing" ? null : found;
   }
 
-  /** `file` is absolute, and open: it is looked at here for the first time. */
+  /** `file` is absolute, and open: its identity is read here for the first time. */
   static async of(file: string): Promise<SqlitePlace> {
     const { statSync } = await import("node:fs");
     const find: Find = (each) => {
@@ -209,12 +209,12 @@ export class SqlitePlace {
     return new SqlitePlace(file, find);
   }
 
-  /** Why nothing is stored any more; null while the file was in its place whenever somebody looked. */
+  /** Why nothing is stored any more; null while every check has found the file in its place. */
   get gone(): StoreGoneError | null {
     return this.#gone;
   }
 
-  /** Throws if another file, or none, is at the path. It stays gone, also if somebody puts it back. */
+  /** Throws if the path has another file, or none. The store stays gone, even if the file is put back. */
   look(): void {
     if (this.#gone) throw this.#gone;
     if (!this.#opened) return;

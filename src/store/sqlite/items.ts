@@ -12,12 +12,12 @@ import type { SqliteFile } from "./connection.js";
 import type { LeaseRows } from "./lease-rows.js";
 import type { SqliteSession } from "./session.js";
 
-/** Of these rows (run, key), those that are there, by their place. */
+/** Of these rows (run, key), the existing ones, by position. */
 const KNOWN_ITEMS = /* sql */ `
 select j.key as place, i.outcome, i.value, i.error is null as is_done
 from json_each(:rows) j cross join {item} i on i.run = j.value ->> 0 and i.key = j.value ->> 1`;
 
-/** An item that is done never changes: rows that would change one are not sent. */
+/** A done item never changes: rows that would change one are not sent. */
 const PUT_ITEMS = /* sql */ `
 insert into {item} (run, key, fence, attempt, outcome, started_at, duration_ms, value, error)
 select value ->> 0, value ->> 1, value ->> 2, value ->> 3, value ->> 4, :now - (value ->> 5), value ->> 5,
@@ -49,7 +49,7 @@ export class SqliteItems extends Items {
     return this.#session.transact("items.store", (now) => this.storeNow(given, now));
   }
 
-  /** Inside of a transaction. */
+  /** Runs inside a transaction. */
   storeNow(given: readonly ItemWrite[], now: number): ItemResult[] {
     const answers: ItemResult[] = [];
     const leases = this.#leases.leases(given.map(({ fence }) => fence));

@@ -30,7 +30,7 @@ export class SqliteJobs extends Jobs {
 
   announce(jobs: readonly JobAnnouncement[]): Promise<void> {
     return this.#session.transact("jobs.announce", (now) => {
-      // Every start announces all of them, and hardly ever anything new.
+      // Every start announces all of them, and hardly ever a changed one.
       const names = JSON.stringify(jobs.map(({ name }) => name));
       const found = this.#session.file.all(ANNOUNCED_TEXTS, { names });
       const known = new Set(found.map(({ text }) => text));

@@ -1,4 +1,5 @@
-// Leases on SQLite, inside of a write transaction: claiming, renewing, settling, and what is left of a lease.
+// Writes the rows of leases on SQLite, inside a write transaction: claims, renewals, settlements, and the remaining
+// runs of a lease.
 
 import type { RunId } from "../../runs/rules/run.js";
 import {
@@ -26,7 +27,7 @@ import {
   SettlementRows,
 } from "./settlement-rows.js";
 
-/** Of runs that go on by an operator's will. */
+/** For runs that an operator retries. */
 const BATCH_OF = /* sql */ `select batch from {run} where id = :id`;
 
 // One JSON text for a row: its columns one by one would take twice as long (measured).
@@ -37,7 +38,8 @@ select json_object('fence', k.fence, 'until', k.until, 'deadline_at', k.deadline
   'started', k.started, 'cancels', k.cancels) as lease
 from json_each(:rows) f cross join {lease} k on k.fence = f.value`;
 
-// Every value that is read out of a row costs a parse of that row, so the rows have only what differs between runs of a lease.
+// Every value that is read out of a row costs a parse of that row, so the rows contain only the values that differ
+// between the runs of a lease.
 const INSERT_OUTCOMES = /* sql */ `
 insert into {outcome} (id, fence, started_at, finished_at, lane, holder, attempt, extra, status, result, error)
 select value ->> 0, :fence, :now - (value ->> 1), :now, :lane, :holder, :attempt, :extra, :status, value ->> 2, value ->> 3
@@ -70,13 +72,13 @@ from json_each(:rows) cross join {run} r on r.id = value ->> 0 where value ->> 1
 export const DELETE_LEASE = /* sql */ `delete from {lease} where fence = :fence`;
 const SHRINK_LEASE = /* sql */ `update {lease} set ids = :ids where fence = :fence`;
 
-/** What history knows of the end of a grant. */
+/** The end of a grant in history. */
 const ENDING = /* sql */ `
 select status + 10 as ended, error, result from {outcome} where id = :id and fence = :fence
 union all
 select ended, error, null from {attempt} where run = :id and fence = :fence`;
 
-/** The lanes that have something, the one with the oldest run first. */
+/** The lanes with ready runs, the one with the oldest run first. */
 const HEADS = /* sql */ `
 select lane, job from (
   select l.id as lane, l.job, (
@@ -89,7 +91,7 @@ const READY_ROWS = /* sql */ `
 select json_group_array(json_array(id, sort_at, policy, ${COUNTERS}, limited)) as rows from (
   select * from {ready} where lane = :lane and suspect = :suspect order by sort_at, id limit (:limit + 0))`;
 
-// What was read is a prefix of the table's own order, so it goes as one range.
+// The rows that were read are a prefix of the table's own order, so one range deletes them.
 export const DELETE_READY = /* sql */ `
 delete from {ready} where lane = :lane and suspect = :suspect and (sort_at, id) <= (:sortAt, :id)`;
 
@@ -137,13 +139,13 @@ values (:id, :fence, :attempt, :ended, :holder, :startedAt, :endedAt, :error)`;
 
 const INSTANCE_OF = /* sql */ `select id, remote_by from {instance} where no = :holder`;
 
-/** Of runs that have ended, those with open waits: a pass ends their calls and removes the waits. */
+/** Of ended runs, those with open waits: a pass ends their calls and removes the waits. */
 const WAKE_ENDED = /* sql */ `
 insert into {wake} (run, at)
 select distinct w.run, :now from json_each(:ids) m cross join {wait} w on w.run = m.value where true
 on conflict do update set at = excluded.at`;
 
-/** Spreads one draw over a batch: multiples of the golden ratio lie as far apart as can be. */
+/** Spreads one draw over a batch: multiples of the golden ratio are as far apart as possible. */
 export const RANDOM_STEP = 0.618034;
 
 type Claimed = { readonly count: number; readonly freeAt: number | null };
@@ -185,7 +187,7 @@ export class LeaseRows {
     return { stale, hasContinued: this.enter(writes, { now, random }) };
   }
 
-  /** Nobody else has a row locked here: what is held is known. */
+  /** No other transaction has a row locked here: the held runs are known. */
   renew({ holder, fences }: RenewParams, now: number): RenewResult {
     const rows = this.#file.allEach(RENEW, fences, { holder, now });
     const held = rows.map((row) => ({
@@ -196,7 +198,7 @@ export class LeaseRows {
     return { held, unknown: [] };
   }
 
-  /** What was applied before, its answer lost, is not stale; only history can tell. */
+  /** A settlement that was applied before, with its reply lost, is not stale; only history can tell. */
   #wasApplied(settlement: Settlement): boolean {
     const { id, fence } = settlement;
     const ending = this.#file.get(ENDING, { id, fence });
@@ -222,7 +224,9 @@ export class LeaseRows {
     else this.#file.run(SHRINK_LEASE, { fence, ids: JSON.stringify(left) });
   }
 
-  /** Claims what is ready, and what limits let through where that is asked for; answers when one may again. */
+  /**
+   * Claims ready runs, and runs that limits let through if requested; returns when a limit may let the next one start.
+   */
   claim(params: ExchangeParams, now: number): Claimed {
     const { limit, limited } = params;
     const first = limited === "first" ? this.#claimLimited(params, now) : NONE;
@@ -304,7 +308,7 @@ export class LeaseRows {
       .map((row) => toClaim(JSON.parse(String(row.claim)) as Parameters<typeof toClaim>[0]));
   }
 
-  /** The run, if it is held under this fence. */
+  /** Returns the run if it is held under this fence. */
   held(grant: Grant, now: number): HeldRun | null {
     const { id, fence } = grant;
     const row = this.#file.get(HELD, { id, fence, now });
@@ -331,7 +335,7 @@ export class LeaseRows {
     return (id) => origins.get(id) ?? { mode: 0, schedule: null, batch: null };
   }
 
-  /** Answers whether a run that comes after a batch was made. */
+  /** Returns whether a run that follows a batch was made. */
   enter(
     writes: SettlementRows,
     { now, random }: { readonly now: number; readonly random: number },
@@ -357,7 +361,7 @@ export class LeaseRows {
     return children.length > 0 && countChildren(this.#tables, children, now) > 0;
   }
 
-  /** A failed or cancelled run goes on; false if it is none. */
+  /** Retries a failed or cancelled run; false if it is neither. */
   revive({ id, isGated }: { readonly id: RunId; readonly isGated: boolean }, now: number): boolean {
     const outcome = this.#file.get(OUTCOME, { id });
     if (!outcome || outcome.status === statusCode("completed")) return false;
@@ -385,7 +389,10 @@ export class LeaseRows {
   }
 }
 
-/** Rows of one lane by what a lease has in common, or one by one, in the order in which they were ready. */
+/**
+ * Groups rows of one lane by the common values of a lease, or leaves them single, in the order in which they became
+ * ready.
+ */
 function groupsOf(rows: readonly (readonly [RunId, ...number[]])[], isApart: boolean) {
   const groups = new Map<
     string,

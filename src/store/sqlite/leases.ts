@@ -1,5 +1,5 @@
-// What becomes of leases on SQLite between claim and settle: renewed, marked as begun, taken back when they ran
-// out, and ended where a cancel was not obeyed.
+// Keeps leases on SQLite between claim and settlement: renews them, records starts, reclaims expired ones, and ends
+// runs whose cancel was not obeyed.
 
 import type { RunId } from "../../runs/rules/run.js";
 import type { Grant } from "../claims.js";

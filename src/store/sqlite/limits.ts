@@ -1,5 +1,5 @@
-// Limits on SQLite, inside of write transactions: who stands in line, who is let through, and what
-// becomes of a flow when a run leaves it. PostgreSQL decides the same in store/postgres/sql/limits.ts.
+// Applies limits on SQLite, inside write transactions: which runs wait in line, which are let through, and how a flow
+// changes when a run leaves it. PostgreSQL does the same in store/postgres/sql/limits.ts.
 
 import type { RunId } from "../../runs/rules/run.js";
 import { isLimited, type Limits, limitKeyOf, WHOLE_JOB } from "../../worker/rules/limits.js";
@@ -10,8 +10,8 @@ import type { Row, SqliteFile } from "./connection.js";
 import type { Pending } from "./settlement-rows.js";
 
 /**
- * `l` is a lane, `q` its queue; a job that is named twice has its lanes twice. From the names to the lanes: each
- * lane looked up among the names takes half as long again (measured).
+ * `l` is a lane, `q` its queue; a job that is named twice has its lanes twice. From the names to the lanes: looking
+ * each lane up among the names takes half as long again (measured).
  */
 export const LANES_OF_JOBS = /* sql */ `
 json_each(:jobs) v cross join {lane} l on l.job = v.value left join {queue} q on q.name = l.queue`;
@@ -19,12 +19,12 @@ json_each(:jobs) v cross join {lane} l on l.job = v.value left join {queue} q on
 export const MAY_CLAIM = /* sql */ `
 (:queues is null or l.queue in (select value from json_each(:queues))) and q.paused_at is null`;
 
-/** Flows are made when they are first needed; the one of the whole job goes with any other. */
+/** Flows are made when they are first needed; the flow of the whole job is made with any other. */
 const ENSURE_FLOW = /* sql */ `
 insert into {flow} (job, key, used, open_at) values (:job, :key, 0, 0)
 on conflict (job, key) do update set used = used returning id`;
 
-/** Where somebody stands already, newcomers change nothing. */
+/** If runs are waiting already, new ones change nothing. */
 const OPEN_LINE = /* sql */ `
 insert into {flow_line} (flow, lane, suspect, look_at) values (:flow, :lane, :suspect, :now)
 on conflict do update set look_at = coalesce(look_at, excluded.look_at)`;
@@ -74,10 +74,10 @@ where flow is not null`;
 
 const HAS_LINES = /* sql */ `exists (select 1 from {flow_line} a where a.look_at is not null)`;
 
-/** Whether anybody stands in a line that may be served: most of the time nobody does anywhere. */
+/** Whether any run waits in a line that may be served: most of the time there is none. */
 const ANY_LINE = /* sql */ `select 1 from {flow_line} where look_at is not null limit 1`;
 
-/** The lines that are worth a look, those that waited longest for one first. */
+/** The lines that are worth reading, those that waited longest first. */
 export const LINES = /* sql */ `
 select n.flow, n.lane, n.look_at, r.id as root, f.key, ${LIMITS}
 from {lane} l
@@ -111,7 +111,7 @@ const SET_LOOK = /* sql */ `
 update {flow_line} set look_at = :lookAt where flow = :flow and lane = :lane and suspect = :suspect`;
 const SET_OPEN = /* sql */ `update {flow} set open_at = :openAt where id = :flow`;
 
-/** Whether a lane of these jobs has a line that is worth a look. */
+/** Whether a lane of these jobs has a line that is worth reading. */
 export const HAS_LINE = (suspect: 0 | 1) => /* sql */ `
 ${HAS_LINES} and exists (
   select 1 from ${LANES_OF_JOBS} cross join {flow} r on r.job = l.job and r.key = '' and r.open_at <= :now
@@ -122,7 +122,7 @@ const REOPEN_LINES = /* sql */ `
 update {flow_line} set look_at = :now
 where look_at is not null and flow in (select id from {flow} where job = :name)`;
 
-/** Flows that nobody waits in and nobody counts in; whole jobs stay, there are few. */
+/** Flows without waiting and counting runs; flows of whole jobs stay, because they are few. */
 const IDLE_FLOWS = /* sql */ `
 select f.id from {flow} f
 where f.key <> ''
@@ -138,18 +138,18 @@ export const PRUNE_FLOWS = [
   /* sql */ `delete from {flow} where id in (select value from json_each(:ids))`,
 ] as const;
 
-/** A flow that is full is looked at again when one of its runs leaves it, at the latest after this. */
+/** A full flow is read again when one of its runs leaves it, at the latest after this time. */
 const FULL_LOOK_MS = 60_000;
-/** How many more lines than wanted runs a claim looks at, as some may turn out to be empty. */
+/** How many more lines than requested runs a claim reads, as some lines may be empty. */
 const LINES_MORE = 50;
 
-/** A run that was let through, with what a lease needs of it: policy and counters. */
+/** A run that was let through, with the columns that a lease needs: policy and counters. */
 export type LetThrough = {
   readonly lane: number;
   readonly row: readonly [RunId, ...number[]];
 };
 
-/** A run with its place among the pending ones. */
+/** A run with its table among the pending ones. */
 type Placed = {
   readonly id: RunId;
   readonly dueAt: number;
@@ -158,7 +158,7 @@ type Placed = {
   readonly priority: number;
 };
 
-/** What is left of a limit while a claim goes through the lines. */
+/** The remaining capacity of a limit while a claim goes through the lines. */
 type Room = { free: number; readonly freeAt: number };
 
 type Line = {
@@ -179,13 +179,13 @@ export class SqliteLimits {
     this.#file = file;
   }
 
-  /** The number of a flow, which is made where there is none. */
+  /** The number of a flow, which is made if it does not exist. */
   flow(job: string, key: string): number {
     if (key !== WHOLE_JOB) this.#file.get(ENSURE_FLOW, { job, key: WHOLE_JOB });
     return Number(this.#file.get(ENSURE_FLOW, { job, key })?.id);
   }
 
-  /** A run of a limited job stands in line if it is due; else it waits for its time. */
+  /** A run of a limited job joins the line if it is due; otherwise it waits for its time. */
   place(run: Placed & { readonly flow: number }, now: number): void {
     const { id, dueAt, lane, policy, priority, flow } = run;
     const isDue = dueAt <= now;
@@ -206,31 +206,31 @@ export class SqliteLimits {
     );
   }
 
-  /** The flow that let a run through; null where none did. */
+  /** The flow that let a run through; null if none did. */
   flowOf(run: RunId): number | null {
     const found = this.#file.get(FLOW_OF_RUN, { run });
     return found ? Number(found.flow) : null;
   }
 
-  /** A run in `waiting` stands in line from now on. */
+  /** A run in `waiting` joins the line now. */
   stand(run: RunId, flow: number, now: number): void {
     const row = this.#file.get(STAND_NOW, { run, flow, now });
     if (row) this.#file.run(OPEN_LINE, { flow, ...row, now });
   }
 
-  /** A run in `waiting` that will stand in line later. */
+  /** A run in `waiting` that will join the line later. */
   keep(run: RunId, flow: number): void {
     this.#file.run(KEEP_FLOW, { run, flow });
   }
 
-  /** Limited runs among those that are due, moved to their lines; the rest is not looked at. */
+  /** Moves the limited runs among the due ones to their lines; the others are not touched. */
   promote({ limit }: { readonly limit: number }, now: number): number {
     const due = this.#file.all(DUE_LIMITED, { limit, now });
     for (const { id, flow } of due) this.stand(String(id), Number(flow), now);
     return due.length;
   }
 
-  /** Runs that ended: what they held is free. */
+  /** For runs that ended: releases their capacity. */
   leave(runs: readonly RunId[], now: number): void {
     for (const run of runs) {
       const left = this.#file.get(LEAVE_FLOW, { run });
@@ -241,8 +241,8 @@ export class SqliteLimits {
   }
 
   /**
-   * Limited runs that were put back to `ready` or `waiting`. What is ready again keeps what it holds,
-   * but under a rate every attempt stands in line; what waits for its time gives it back.
+   * For limited runs that were put back to `ready` or `waiting`. A run that is ready again keeps its capacity, but
+   * under a rate every attempt joins the line; a run that waits for its time releases it.
    */
   return(pending: readonly Pending[], now: number): void {
     for (const [run, delayMs] of pending) {
@@ -261,7 +261,7 @@ export class SqliteLimits {
     }
   }
 
-  /** Lets runs through. Lines are served in turn: the first of each before the second of any. */
+  /** Lets runs through. Lines take turns: the first run of each before the second of any. */
   claim(
     params: Pick<ExchangeParams, "jobs" | "queues" | "limit" | "wantsSuspect">,
     now: number,
@@ -362,14 +362,14 @@ export class SqliteLimits {
     else if (isFull && own(held)) lookAt = now + FULL_LOOK_MS;
     else if (isUsedUp && own(rate)) lookAt = rateRoom.freeAt;
     this.#file.run(SET_LOOK, { flow, lane, suspect, lookAt });
-    // What a whole job shares closes it for all of its lines.
+    // The limit of a whole job closes all of its lines.
     if (isFull && held !== null && !own(held))
       this.#file.run(SET_OPEN, { flow: held, openAt: now + FULL_LOOK_MS });
     else if (isUsedUp && rate !== null && !own(rate))
       this.#file.run(SET_OPEN, { flow: rate, openAt: rateRoom.freeAt });
   }
 
-  /** A changed limit counts for what begins from now on: every line of the job is looked at again. */
+  /** A changed limit applies to runs that begin from now on: every line of the job is read again. */
   reopen(name: string, limits: Limits | undefined, now: number): void {
     if (limits && isLimited(limits)) this.flow(name, WHOLE_JOB);
     this.#file.run(REOPEN_FLOWS, { name });

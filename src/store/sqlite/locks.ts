@@ -16,7 +16,7 @@ import type { SqliteSession } from "./session.js";
 
 const IS_LIVE = `w.seen_at > :now - ${WAITER_VOID_MS}`;
 
-/** Who holds it, and whether a live waiter goes before this call. */
+/** The holder, and whether a live waiter goes before this call. */
 const LOOK_AT_LOCK = /* sql */ `
 select l.fence, l.token, l.holder, l.acquired_at, l.until,
   exists (
@@ -67,7 +67,7 @@ const PRUNE_LOCK_WAITERS = /* sql */ `
 delete from {lock_waiter} where no in (
   select w.no from {lock_waiter} w where not (${IS_LIVE}) limit (:limit + 0))`;
 
-/** Without a time it ended when its lease ran out, whenever that is noticed. */
+/** Without a given time it ended when its lease ran out, whenever that is detected. */
 type End = { readonly state: LockState; readonly endedAt?: number; readonly note?: string | null };
 
 export class SqliteLocks extends LockRows {
@@ -110,7 +110,7 @@ export class SqliteLocks extends LockRows {
     return { isGranted: true, fence, leaseMs, takenFrom };
   }
 
-  /** The grant leaves the present for history, if it is the current one. */
+  /** Moves the grant to history, if it is the current one. */
   #end(grant: LockGrant, { state, endedAt, note }: End): Row | undefined {
     const gone = this.#file.get(END_LOCK, { ...grant });
     if (gone)
@@ -138,7 +138,7 @@ export class SqliteLocks extends LockRows {
   async release({ name, fence }: LockGrant): Promise<boolean> {
     return this.#session.transact("locks.release", (now) => {
       if (this.#end({ name, fence }, { state: "released", endedAt: now })) return true;
-      // It may have been released before, its answer lost: history knows.
+      // It may have been released before, with its reply lost: history shows it.
       return this.#file.get(WAS_RELEASED, { name, fence }) !== undefined;
     });
   }

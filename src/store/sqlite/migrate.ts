@@ -20,8 +20,8 @@ export const CREATE_PRIVATE_VIEWS = createPrivateViews("sqlite", FORMS);
 export const CREATE_VIEWS = createViews(FORMS);
 
 /**
- * The time in views. Shells of distributions read them too (Debian 12 has 3.40), and `unixepoch('subsec')` is null before
- * SQLite 3.42.
+ * The time in views. Shells of distributions read them too (Debian 12 has 3.40), and `unixepoch('subsec')` is null
+ * before SQLite 3.42.
  */
 const VIEW_NOW = "cast(round((julianday('now') - 2440587.5) * 86400000) as integer)";
 
@@ -40,7 +40,7 @@ type SqliteMigration = {
   readonly now: () => number;
 };
 
-/** Makes the tables where that is wanted; throws if there are none, or too new ones. */
+/** Creates the tables if that is requested; throws if there are none, or newer ones. */
 export async function migrateSqlite(migration: SqliteMigration): Promise<void> {
   const { file } = migration;
   if (!(await file.read(() => isMigrated(migration)))) await createSchema(migration);
@@ -76,7 +76,7 @@ async function createSchema(migration: SqliteMigration): Promise<void> {
   });
 }
 
-/** Of tables that an older version made. */
+/** For tables of an older version. */
 async function remakeViews({ file, dialect }: SqliteMigration): Promise<void> {
   await file.write("migrate", () => {
     if (Number(file.get(FOUND)?.version) >= SCHEMA_VERSION) return;

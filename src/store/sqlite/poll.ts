@@ -1,6 +1,6 @@
-// Polls on SQLite: finds out what there is to do, reports that this instance is alive, and makes runs ready whose time
-// has come. The poll is one statement that returns one JSON text, because it is all that an idle instance does. Each
-// part first finds out, by an index, whether there is anything to look at.
+// Polls on SQLite: finds out whether there is work, reports that this instance is alive, and makes due runs ready. The
+// poll is one statement that returns one JSON text, because an idle instance sends nothing else. Each part first finds
+// out, by an index, whether there is any row to read.
 
 import { CANCEL_GRACE_MS } from "../../runs/rules/run.js";
 import { toGlobalPause } from "../pause.js";
@@ -31,8 +31,8 @@ exists (select 1 from {ready}) and exists (
   select 1 from ${LANES_OF_JOBS}
   where ${MAY_CLAIM} and exists (select 1 from {ready} r where r.lane = l.id and r.suspect = ${suspect}))`;
 
-// Whoever needs the lanes asks for them anew: a table of them in between takes three times as long as all of the
-// rest together (measured), as soon as one run is ready.
+// Every part that needs the lanes reads them again: as soon as one run is ready, a table of them in between takes three
+// times as long as all other parts together (measured).
 export const POLL = /* sql */ `
 select json_object(
   'hasReady', ${HAS_READY(0)},
@@ -54,13 +54,13 @@ select json_object(
   ${POLLED_SCHEDULES}
 ) as answer`;
 
-/** Apart: it looks through all instances, and few polls need it. */
+/** A separate statement: it reads all instances, and few polls need it. */
 const LAST_POLLED = /* sql */ `select max(polled_at) as at from {instance}`;
 
 const SEE_INSTANCE = /* sql */ `
 update {instance} set seen_at = :now, polled_at = iif(:isScheduler, :now, polled_at) where no = :holder`;
 
-/** The answer as SQLite writes it: truth is 0 or 1. */
+/** The result as SQLite writes it: booleans are 0 or 1. */
 type Polled = {
   readonly [Member in keyof Omit<
     PollResult,
@@ -89,7 +89,7 @@ export class SqliteWork implements WorkVerbs {
     const { file } = this.#session;
     return this.#session.transact("promote", (now) => {
       const limited = this.#flow.promote({ limit }, now);
-      // Those are behind their gates now: as many as are left of the limit are due beside them.
+      // These runs now wait behind their gates: the rest of the limit is for due runs beside them.
       const rest = { limit: limit - limited, now };
       file.run(PROMOTE, rest);
       return limited + file.run(DELETE_PROMOTED, rest);
@@ -113,7 +113,7 @@ function pollOnce(
   const polled = JSON.parse(String(row?.answer)) as Polled;
   const isAsked = wantsLastPoll || polled.hasDueSchedule === 1;
   const lastPolledAt = isAsked ? (file.get(LAST_POLLED)?.at as number | null) : null;
-  // Last: who had polled before is part of the answer.
+  // Written last: the result contains which instance polled before.
   file.run(SEE_INSTANCE, { holder, isScheduler, now });
   const { cancelRequested, nextWakeAt, nextTickAt } = polled;
   const wakeAt = Math.min(nextWakeAt ?? Infinity, nextTickAt ?? Infinity);

@@ -47,7 +47,7 @@ export class SqliteProgress extends Progress {
     return renewed;
   }
 
-  /** Stages that are stored keep their times, so a repeated call changes nothing. */
+  /** Stored stages keep their times, so a repeated call changes nothing. */
   #put({ id, fence, stage, done, total, ...write }: ProgressWrite, attempt: number, now: number) {
     const found = this.#file.get(PROGRESS_STORED, { id });
     const kept = (found?.fence === fence ? JSON.parse(String(found.stages)) : []) as unknown[];

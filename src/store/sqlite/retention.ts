@@ -1,4 +1,4 @@
-// Removes rows past their retention on SQLite, a bounded number at once.
+// Removes rows past their retention on SQLite, a bounded number per call.
 
 import { pruneAlerts } from "../alerts/alerts.js";
 import { pruneAudit } from "../audit.js";
@@ -9,13 +9,15 @@ import { pruneSessions } from "../sessions.js";
 import type { SqliteLimits } from "./limits.js";
 import type { SqliteSession } from "./session.js";
 
-/** A batch lasts for as long as the run that made it: a later attempt may ask for it. */
+/** A batch lasts as long as the run that made it: a later attempt may read it. */
 export const PRUNE_BATCHES = /* sql */ `
 delete from {batch} where id in (
   select b.id from {batch} b
   where b.ended_at < :now - :keepMs and not exists (select 1 from {run} r where r.id = b.run) limit (:limit + 0))`;
 
-/** Terminal runs past their time, oldest first. Ids begin with the time of creation: younger ones are not looked at. */
+/**
+ * Terminal runs past their retention, oldest first. Ids begin with the time of creation: younger ones are not visited.
+ */
 const OLD_RUNS = /* sql */ `
 select o.id from {outcome} o where o.id < :before and o.finished_at < :now - :keepMs order by o.id limit (:limit + 0)`;
 const PRUNE_KEYS = /* sql */ `
@@ -26,20 +28,20 @@ delete from {instance} where seen_at < :now - :keepMs - 86400000
 const PRUNE_ROLLUPS = /* sql */ `
 delete from {rollup} where hour_at < :now - max(:keepMs, 2678400000)`;
 
-// A stretch is old when its last tick is; its first one is older, and has the index.
+// A stretch is old when its last tick is; the index has its first tick, which is older.
 const PRUNE_TICKS = /* sql */ `
 delete from {tick} where (schedule, at) in (
   select schedule, at from {tick} indexed by {tick_at}
   where at < :now - :keepMs and last_at < :now - :keepMs order by at limit (:limit + 0))`;
 
-/** Of whole days, in the order of the index, from where the last look came to. */
+/** Whole days, in the order of the index, from the position of the last visit. */
 const VISIT_TICKS = /* sql */ `
 select schedule, at from {tick} indexed by {tick_at}
 where (at, schedule) > (:afterAt, :afterSchedule) and at < :untilAt order by at, schedule limit (:limit + 0)`;
 
 /**
- * Of those, the ones that go: see thinDay of postgres/days.ts for what stays. Asked in the order of what it costs: only
- * of rows that fired, or are not the first of their minute, are the newer ones counted.
+ * Of these rows, the ones to remove: postgres/days.ts (thinDay) says which stay. Conditions are ordered by their cost:
+ * newer rows are counted only for rows that fired, or are not the first of their minute.
  */
 const THIN_TICKS = /* sql */ `
 delete from {tick} where (schedule, at) in (
@@ -52,17 +54,17 @@ delete from {tick} where (schedule, at) in (
         and y.at < t.at - t.at % 86400000 + 86400000 + :keepTicksMs limit ${TICKS_KEPT})))`;
 const PRUNE_BACKFILLS = /* sql */ `delete from {backfill} where ended_at < :now - :keepMs`;
 
-/** Lines that are older than lines are kept, of runs that are still there. */
+/** Log lines older than their retention, of runs that still exist. */
 const PRUNE_OLD_LOGS = /* sql */ `
 delete from {log} where (run, fence, no) in (
   select g.run, g.fence, g.no from {log} g where g.run < :before and g.at < :now - :keepLogsMs
   order by g.run, g.fence, g.no limit (:limit + 0))`;
 
 const DAY_MS = 86_400_000;
-/** Rows of the ledger that one prune looks at without finding any that goes. */
+/** How many rows of the ledger one prune visits without finding one to remove. */
 const VISITED_MAX = 10_000;
 
-/** What has rows of its own that grow old. */
+/** The parts whose own rows grow old. */
 type Parts = {
   readonly session: SqliteSession;
   readonly flow: SqliteLimits;
@@ -70,7 +72,7 @@ type Parts = {
 
 export class SqliteRetention extends Retention {
   readonly #parts: Parts;
-  /** How far the ledger was gone through. */
+  /** The position in the ledger. */
   #thinned = { afterAt: -1, afterSchedule: 0 };
 
   constructor(parts: Parts) {
@@ -107,8 +109,8 @@ export class SqliteRetention extends Retention {
   }
 
   /**
-   * Inside of a write transaction: of days that are past `keepTicksMs`, what is not kept for as long as runs. Each row is
-   * looked at once in the life of this process, until something goes or enough was looked at.
+   * Runs inside a write transaction: of days past `keepTicksMs`, removes the rows that are not kept for as long as
+   * runs. Each row is visited once in the life of this process, until a row is removed or enough were visited.
    */
   #thinLedger(params: {
     readonly keepTicksMs: number;

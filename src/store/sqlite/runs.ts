@@ -1,4 +1,5 @@
-// Applies what operators do to one run on SQLite: each verb is one write transaction, inside of which it looks where the run is.
+// Applies what operators do to one run on SQLite: each verb is one write transaction, which first finds the table of
+// the run.
 
 import type { RunId } from "../../runs/rules/run.js";
 import type { Audited } from "../audit.js";

@@ -1,35 +1,35 @@
-// The statements about schedules on SQLite. Every part of a poll names one of the three partial indexes of `schedule`: its
-// cost must not grow with the number of idle schedules. Runs and ledger rows take their values from the schedule as it
-// stands, so those statements come before the ones that change it.
+// The statements about schedules on SQLite. Every part of a poll names one of the three partial indexes of `schedule`:
+// its cost must not grow with the number of idle schedules. Runs and ledger rows take their values from the present row
+// of the schedule, so those statements come before the ones that change it.
 import { COUNTERS } from "../rows.js";
 
-/** Those that unrecorded ticks may fall into, for what reads schedules. */
+/** Pauses that unrecorded ticks may fall into, for statements that read schedules. */
 export const PAUSES = /* sql */ `(
   select json_group_array(json_array(z.at, z.until_at, z.by, z.note) order by z.at) from {pause} z
   where z.until_at is null
     or z.until_at > (select min(m.next_at) from {schedule} m where m.next_at is not null))`;
 
-/** The runs of a schedule's `live` that have no outcome yet, as a row source inside of a subquery. */
+/** The runs of a schedule's `live` that have no outcome yet, as a row source inside a subquery. */
 const LIVE = /* sql */ `
 from json_each(s.live) m cross join {run} r on r.id = m.value
 where not exists (select 1 from {outcome} o where o.id = r.id)`;
 
 const IS_GATED = /* sql */ `exists (select 1 from {waiting} w where w.id = r.id and w.gate = 'schedule')`;
 
-/** In the words of the index `schedule_look`, as the planner compares them. */
+/** With the exact expression of the index `schedule_look`, because the planner compares texts. */
 const MAY_NEED_LOOK = "(s.is_gated or s.is_replacing or s.backfill is not null)";
 
-/** Whatever was before the first gated run is gone, whether it ended or was removed. */
+/** Every run before the first gated one is gone, because it ended or was removed. */
 const NEEDS_LOOK = /* sql */ `${MAY_NEED_LOOK}
   and case when s.is_replacing or s.backfill is not null then 1
     else coalesce((select ${IS_GATED} ${LIVE} order by m.key limit 1), 1) end`;
 
-/** In the words of the index `schedule_lost`. */
+/** With the exact expression of the index `schedule_lost`. */
 const IS_LOST = /* sql */ `s.next_at is null and not s.is_ended
   and s.paused_at is null and s.broken_at is null and s.deleted_at is null`;
 
-/** What a poll answers about schedules, as members of a JSON object. */
-// A case stops at the first that holds; an "or" of subqueries would answer all of them.
+/** The part of a poll about schedules, as members of a JSON object. */
+// A `case` stops at the first true condition; an "or" of subqueries would evaluate all of them.
 export const POLLED_SCHEDULES = /* sql */ `
   'hasDueSchedule', case
     when not :isScheduler then 0
@@ -87,14 +87,14 @@ ${STATE}
 from (select * from due union all select * from looking union all select * from lost) c
 cross join {schedule} s on s.id = c.id order by c.part, c.at, c.id`;
 
-/** Only those that need a look, whether or not a tick of them is due. */
+/** Only those that must be evaluated, whether or not a tick of them is due. */
 export const GATED_SCHEDULES = /* sql */ `
 ${STATE} from {schedule} s indexed by {schedule_look} where ${NEEDS_LOOK} order by s.id limit (:limit + 0)`;
 
 export const SCHEDULE_STATES = /* sql */ `
 ${STATE} from {schedule} s where s.name in (select value from json_each(:names)) order by s.name`;
 
-/** Of [id, revision] pairs, the ids of those that are still so. */
+/** Of [id, revision] pairs, the ids of those that are unchanged. */
 export const UNCHANGED = /* sql */ `
 select json_group_array(s.id) as ids
 from json_each(:rows) e cross join {schedule} s on s.id = e.value ->> 0 where s.revision = e.value ->> 1`;
@@ -105,7 +105,7 @@ select s.id, e.value ->> 1, e.value ->> 2, e.value ->> 3, e.value ->> 4, e.value
   e.value ->> 6, e.value ->> 7
 from json_each(:rows) e cross join {schedule} s on s.id = e.value ->> 0`;
 
-// Outer joins: the run of a job that nobody announced has no policy and is refused, not left out.
+// Outer joins: the run of an unannounced job has no policy and is refused, not left out.
 export const INSERT_SCHEDULE_RUNS = /* sql */ `
 insert into {run} (id, created_at, due_at, lane, policy, version, priority, mode, schedule, nominal_at, tags, input)
 select e.value ->> 1, :now, :now, l.id, j.policy, j.version, coalesce(s.priority, j.priority), e.value ->> 2, s.id,
@@ -125,7 +125,7 @@ insert into {waiting} (id, wake_at, lane, policy, priority, ${COUNTERS}, suspect
 select r.id, :now, r.lane, r.policy, r.priority, 0, 0, 0, 0, 0, 0, 'schedule'
 from json_each(:ids) m cross join {run} r on r.id = m.value`;
 
-/** A run that goes on behind a gate, by an operator's will. */
+/** A run behind a gate that an operator retries. */
 export const GATE_REVIVED = /* sql */ `
 insert into {waiting} (id, wake_at, lane, policy, priority, ${COUNTERS}, suspect, gate)
 select r.id, :now, r.lane, r.policy, r.priority, :attempt, 0, 0, 0, :extra, 0, 'schedule'
@@ -139,7 +139,7 @@ where id in (select value from json_each(:ids)) and gate = 'schedule' and flow i
 export const DELETE_OPENED = /* sql */ `
 delete from {waiting} where id in (select value from json_each(:ids)) and gate = 'schedule' and flow is null`;
 
-/** Those of limited jobs stand in line instead. */
+/** Runs of limited jobs join their line instead. */
 export const LIMITED_GATED = /* sql */ `
 select w.id, w.flow from {waiting} w
 where w.id in (select value from json_each(:ids)) and w.gate = 'schedule' and w.flow is not null`;
@@ -151,8 +151,8 @@ update {schedule} set revision = revision + 1, cursor_at = e.value ->> 1, next_a
   tzdata = e.value ->> 11
 from json_each(:rows) e where {schedule}.id = e.value ->> 0`;
 
-// The end of the run of the newest fired tick: of an interval that is drawn it sets the next tick,
-// of any other it may hold ticks back after a failure. The draw needs no code of the schedule.
+// The end of the run of the newest fired tick: for a random interval it sets the next tick, for any other it may hold
+// ticks back after a failure. The draw needs no code of the schedule.
 export const END_SCHEDULE_RUNS = /* sql */ `
 update {schedule} set revision = revision + 1,
   next_at = case

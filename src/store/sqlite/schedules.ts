@@ -85,7 +85,7 @@ export class SqliteSchedules extends Schedules {
   ): number[] {
     const applied = this.#applicable(changes);
     if (applied.length === 0) return [];
-    // Ticks up to now are settled by the definition that was valid until now: before any edit.
+    // Ticks up to now are settled by the old definition: before any edit.
     this.#insertTicks(applied, holder, now);
     this.#insertRuns(applied, now);
     this.#file.runEach(
@@ -102,7 +102,7 @@ export class SqliteSchedules extends Schedules {
     const rows = changes.map(({ id, revision }) => [id, revision]);
     const [found] = this.#file.allEach(sql.UNCHANGED, rows);
     const unchanged = new Set(JSON.parse(String(found?.ids)) as number[]);
-    // Nothing is fired while everything is paused: what would have been is decided anew.
+    // Nothing fires while everything is paused: such changes are decided again later.
     const isPaused = changes.some(schedules.isOfCadence) && this.#file.get(PAUSE_ON) !== undefined;
     const mayBe = (change: Change) => !isPaused || !schedules.isOfCadence(change);
     return changes.filter(

@@ -1,5 +1,5 @@
-// Asking SQLite: looks and write transactions at the database's time. What a transaction has learnt (the number
-// of a new lane or policy) is remembered once it is committed, and not before.
+// Sends statements to SQLite: reads and write transactions, at the database's time. Values that a transaction has
+// learnt (the number of a new lane or policy) are cached only after its commit.
 
 import type { AuditEntry } from "../../operations/rules/audit.js";
 import { addAudit } from "../audit.js";
@@ -48,7 +48,7 @@ export class SqliteSession implements StoreSession {
     return this.transact(verb, (now) => this.drive(work(), now));
   }
 
-  /** Statements that are written once, inside of a transaction that is open already. */
+  /** Statements that are written once for both engines, inside an open transaction. */
   drive<T>(steps: Steps<T>, now: number): T {
     let next = steps.next();
     while (!next.done) {
@@ -104,13 +104,13 @@ export class SqliteSession implements StoreSession {
     });
   }
 
-  /** What the transaction that begins now will have learnt. */
+  /** The values that the transaction which begins now will have learnt. */
   beginLearning(): (() => void)[] {
     this.#learnt = [];
     return this.#learnt;
   }
 
-  /** Inside of a transaction. */
+  /** Runs inside a transaction. */
   learn(remember: () => void): void {
     this.#learnt.push(remember);
   }

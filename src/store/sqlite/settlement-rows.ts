@@ -1,5 +1,5 @@
-// Bookkeeping of one SQLite transaction: where settled and lost runs go, collected so that many are
-// written in few statements. Decides, never writes; PostgreSQL decides the same in its statements.
+// Collects the results of one SQLite transaction: the next place of settled and lost runs, so that many are written in
+// few statements. Decides, never writes; PostgreSQL decides the same in its statements.
 
 import { retryDelayMs } from "../../runs/rules/retry.js";
 import { REFUNDS_MAX, type RunId } from "../../runs/rules/run.js";
@@ -16,12 +16,12 @@ const ENDED_HANDED_BACK = 4;
 export const ENDED_CANCELLED = 5;
 const ENDED_SUSPENDED = 6;
 
-/** A child of a batch that has ended, or goes on after it had. */
+/** A child of a batch that has ended, or that was revived after its end. */
 export type ChildChange = {
   readonly batch: number;
   readonly status: number;
   readonly isEnd: boolean;
-  /** The result or error that the parent of a call gets. */
+  /** The result or error for the parent of a call. */
   readonly id?: RunId;
   readonly result?: string | null | undefined;
   readonly error?: string | null | undefined;
@@ -46,7 +46,7 @@ export type LeaseRow = {
   readonly cancels: string | null;
 };
 
-/** Runs of one lease that ended alike. Each row has an id, how long the run took, its result and its error. */
+/** Runs of one lease that ended alike. Each row has an id, the duration of the run, its result and its error. */
 type Finished = {
   readonly lease: LeaseRow;
   readonly mode: number;
@@ -55,17 +55,17 @@ type Finished = {
   ranMs: number;
 };
 
-/** A run that goes back to pending: id, delay, then its counters and whether it is a suspect. */
+/** A run that returns to pending: id, delay, then its counters and whether it is a suspect. */
 export type Pending = readonly [RunId, number, number, number, number, number, number, 0 | 1];
 
-/** What a run brings along that its lease does not know. */
+/** Values of a run that its lease does not have. */
 export type Origin = {
   readonly mode: number;
   readonly schedule: number | null;
   readonly batch: number | null;
 };
 
-/** Collects what the settlements of one transaction write, so that it is written in few statements. */
+/** Collects the rows that the settlements of one transaction write, so that few statements write them. */
 export class SettlementRows {
   readonly #finished = new Map<string, Finished>();
   #lastFinished: Finished | null = null;
@@ -74,7 +74,7 @@ export class SettlementRows {
   readonly #ends: [number, RunId, 0 | 1][] = [];
   readonly #children: ChildChange[] = [];
   readonly #ended: RunId[] = [];
-  /** Of limited runs: those that ended, and those that are pending again. */
+  /** Limited runs: those that ended, and those that are pending again. */
   readonly #left: RunId[] = [];
   readonly #limited: Pending[] = [];
 
@@ -97,7 +97,7 @@ export class SettlementRows {
     if (lease.limited) this.#left.push(id);
   }
 
-  /** Most settlements of a transaction are of one lease and end alike. */
+  /** Most settlements of a transaction belong to one lease and end alike. */
   #finishedOf(lease: LeaseRow, mode: number, status: number): Finished {
     const last = this.#lastFinished;
     if (last?.lease === lease && last.mode === mode && last.status === status) return last;
@@ -151,7 +151,7 @@ export class SettlementRows {
     const { id, error, schedule, batch, mayWait = false } = settlement;
     const mode = modeCode(settlement.mode);
     const ranMs = Math.max(0, Math.round(settlement.ranMs));
-    // Whoever asked for a cancel gets it, unless the run completed.
+    // A requested cancel takes effect unless the run completed.
     if (isCancelled && settlement.to !== "completed") {
       const status = statusCode("cancelled");
       this.finish(lease, { id, mode, schedule, batch, ranMs, error, status, mayWait });
@@ -208,12 +208,12 @@ export class SettlementRows {
   }
 }
 
-/** A living holder renews beyond the deadline: a lease that ended before it was lost, whoever looks when. */
+/** A living holder renews beyond the deadline: a lease that ended before it was lost, whenever this runs. */
 export function isOverItsTime(lease: LeaseRow): boolean {
   return lease.deadline_at <= lease.until;
 }
 
-/** Where a run goes whose lease ran out: the same rules as in RECLAIM of postgres/leases.ts. */
+/** The next place of a run whose lease ran out: the same rules as in RECLAIM of postgres/leases.ts. */
 export function judgeLoss(
   params: { lease: LeaseRow & Row; id: RunId; origin: Origin; now: number; random: () => number },
   writes: SettlementRows,

@@ -1,6 +1,6 @@
-// The store on SQLite: every verb is one short write transaction, so its decisions and its writes cannot be
-// interleaved with another's. Where PostgreSQL decides inside a statement, the parts decide in between, with
-// the same pure functions that the engine uses. This file makes the object of each noun and owns the file.
+// The store on SQLite: every verb is one short write transaction, so its decisions and its writes cannot interleave
+// with another's. Where PostgreSQL decides inside a statement, these files decide between two statements, with the same
+// pure functions that the engine uses. This file makes the object of each noun and owns the file.
 
 import type { Clock, Random } from "../../shared/ports.js";
 import { Audit } from "../audit.js";
@@ -37,7 +37,7 @@ import { SqliteSession } from "./session.js";
 import { SqliteSignals, SqliteSteps } from "./steps.js";
 
 export const SQLITE_DIALECT: Dialect = {
-  // The public views have the names of the other engine's, which has a schema for them.
+  // The public views have the names that they have on PostgreSQL, which has a schema for them.
   name: (plain) => (plain.startsWith("v_") ? plain : `holdfast_${plain}`),
   now: "cast(unixepoch('subsec') * 1000 as integer)",
 };
@@ -84,7 +84,7 @@ export class SqliteStore implements store.Store {
   readonly retention: SqliteRetention;
   /** One for everything, and one while a check reads its snapshot. */
   readonly connectionsMax = 2;
-  /** One handle, on which one thing is done at a time. */
+  /** One handle, which does one thing at a time. */
   readonly load: store.Store["load"] = {
     statements: 0,
     work: 1,
@@ -151,7 +151,7 @@ export class SqliteStore implements store.Store {
     await this.#session.file.close(options);
   }
 
-  /** For what shares this database with us: the test kit gives it to the application under test. */
+  /** For code that shares this database with us: the test kit gives it to the application under test. */
   get handle(): SqliteHandle {
     return this.#session.file.handle;
   }
@@ -164,6 +164,6 @@ export class SqliteStore implements store.Store {
     return () => this.#listeners.delete(listener);
   }
 
-  /** The write itself is what other processes notice. */
+  /** Other processes notice the write itself. */
   wake(): void {}
 }

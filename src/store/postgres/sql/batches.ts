@@ -1,6 +1,5 @@
-// The statements about batches on PostgreSQL: what a run fans out into. A batch and its children are
-// one transaction under the fence of the run that makes them; who ends or revives a child counts in
-// that same statement.
+// The statements about batches on PostgreSQL: the runs that a run fans out into. A batch and its children are one
+// transaction under the fence of the making run; a statement that ends or revives a child also counts it.
 
 import { FLOW_UNKNOWN, IS_LIMITED_LANE } from "./limits.js";
 
@@ -8,11 +7,10 @@ import { FLOW_UNKNOWN, IS_LIMITED_LANE } from "./limits.js";
 const ENQUEUED = 0;
 
 /**
- * What ends and revivals of children do to their batches, for the changes in `child_changes` (batch,
- * unended, completed, failed, cancelled). The rows are locked in the order of their numbers, so that
- * two who settle cannot deadlock, and what is locked is the newest state: of two who end the last two
- * children at once, the second one sees the first one's count. Whoever brings a batch to its end for
- * the first time makes the run that comes after.
+ * Applies ends and revivals of children to their batches, for the changes in `child_changes` (batch, unended,
+ * completed, failed, cancelled). The rows are locked in the order of their numbers, so that two settlements cannot
+ * deadlock, and the locked state is the newest one: of two transactions that end the last two children at once, the
+ * second sees the count of the first. The statement that ends a batch for the first time makes the run that follows it.
  */
 const COUNTING = /* sql */ `
 batch_change as materialized (
@@ -53,15 +51,15 @@ continuing_limited as (
 )`;
 
 /**
- * How many runs that come after were made. Every statement that counts selects it: so the batches are
- * locked before anything that is written last, statistics and schedules, whatever the statement.
+ * How many runs that follow batches were made. Every statement that counts selects it: so, in every statement, the
+ * batches are locked before the rows that are written last, statistics and schedules.
  */
 export const CONTINUED = /* sql */ `(select count(*)::int from continued) as continued`;
 
 /**
- * Children that have ended, from a list that has their batch, status, id, result and error. A call is a batch of one
- * child: its end is stored with the wait of the parent, which gets a row in `wake`. The row is locked also where it is
- * there already, so that a pass which acts on it meanwhile leaves it.
+ * Ended children, from a list with their batch, status, id, result and error. A call is a batch of one child: its end
+ * is stored with the wait of the parent, which gets a row in `wake`. An existing row is locked too, so that a
+ * concurrent pass leaves it.
  */
 export const endedChildren = (source: string) => /* sql */ `
 child_ends as materialized (select e.* from (${source}) e where e.batch is not null),
@@ -81,7 +79,7 @@ woken_parents as (
 ),
 ${COUNTING}`;
 
-/** Runs that have ended and have open waits, from a list of ids: a pass ends the calls and removes the waits. */
+/** Ended runs with open waits, from a list of ids: a pass ends the calls and removes the waits. */
 export const endedWaits = (source: string) => /* sql */ `
 ended_waits as (
   insert into {wake} as k (run, at)
@@ -89,7 +87,7 @@ ended_waits as (
   on conflict (run) do update set at = excluded.at
 )`;
 
-/** Children in `reopened` (id, status) that go on by an operator's will: no longer ended. */
+/** Children in `reopened` (id, status) that an operator retries: they count as not ended again. */
 export const UNCOUNTING = /* sql */ `
 child_changes as materialized (
   select r.batch, 1 as unended, 0 as completed, -(o.status = 2)::int as failed, -(o.status = 3)::int as cancelled
@@ -97,7 +95,7 @@ child_changes as materialized (
 ),
 ${COUNTING}`;
 
-/** The lease that gives its holder the right to write for a run; no row if it is no longer so. */
+/** The lease that entitles its holder to write for a run; no row if it is no longer current. */
 export const HELD = /* sql */ `
 select k.fence from {lease} k where k.fence = :fence::bigint and k.ids @> array[:parent::uuid] for share`;
 
@@ -110,7 +108,7 @@ child_changes as materialized (
 ${COUNTING}
 select ${CONTINUED}`;
 
-/** A batch lasts for as long as the run that made it: a later attempt may ask for it. */
+/** A batch lasts as long as the run that made it: a later attempt may read it. */
 export const PRUNE_BATCHES = /* sql */ `
 with now as materialized (select {now} as at),
 gone as (

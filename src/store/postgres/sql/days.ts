@@ -1,4 +1,4 @@
-// The statements about the days of history on PostgreSQL: partitions of the tables that grow for ever.
+// The statements about the days of history on PostgreSQL: partitions of the tables that would otherwise grow forever.
 // They name tables that did not exist when the store opened, so they are made for each day.
 
 import { TICKS_KEPT } from "../../retention.js";
@@ -8,7 +8,7 @@ select c.relname as name from pg_catalog.pg_class c
 join pg_catalog.pg_namespace n on n.oid = c.relnamespace
 where n.nspname = :schema and c.relispartition and c.relkind = 'r'`;
 
-/** A day of one of the partitioned tables; the id of a run tells its day. */
+/** A day of one of the partitioned tables; the id of a run shows its day. */
 export type Day = {
   readonly table:
     | "run"
@@ -32,7 +32,7 @@ select x.id from {ready} x where x.id >= :from::uuid and x.id < :to::uuid
 union all select x.id from {waiting} x where x.id >= :from::uuid and x.id < :to::uuid
 union all select u.id from {lease} x, unnest(x.ids) u (id) where u.id >= :from::uuid and u.id < :to::uuid`;
 
-/** How much of a day would have to stay: what lives, and what ended only lately. */
+/** How many rows of a day would have to stay: live runs, and runs that ended recently. */
 export const KEPT_OF_DAY = /* sql */ `
 select count(*)::int as kept from (
   (${LIVE})
@@ -42,8 +42,8 @@ select count(*)::int as kept from (
   limit :limit) x`;
 
 /**
- * Keys live as long as their run: these go before it and its outcome, so that none names a run of which nobody
- * knows that it has ended, and an interrupted prune goes on here. One taken anew stays.
+ * A key lives as long as its run. Keys are removed before the run and its outcome, so that no key names a run whose end
+ * is unknown, and an interrupted prune continues here. A key that was taken again stays.
  */
 export const PRUNE_KEYS_OF_DAY = /* sql */ `
 delete from {key} where ctid = any(array(
@@ -55,11 +55,11 @@ delete from {key} where ctid = any(array(
   and run >= :from::uuid and run < :to::uuid returning 1`;
 
 /**
- * A day of the ledger gives way to a smaller one, which has the newest rows of each schedule and those that did not
- * fire: of one minute the first, and any that is a minute long, so that a schedule of every second keeps two rows a
- * minute at most. Rows of a schedule are counted up to when the day is old, whoever looks when. Both parts are read
- * by an index, for each schedule as many rows as are kept: nothing here grows with the length of the history.
- * Nobody writes to the old day meanwhile, who would lose it; a tick that old is rare, and waits.
+ * A day of the ledger is replaced by a smaller one, which has the newest rows of each schedule and the ticks that did
+ * not fire: the first row of each minute, and every row that covers a minute, so that a schedule of every second keeps
+ * at most two rows a minute. The rows of a schedule are counted up to the moment at which the day becomes old, whenever
+ * this runs. Both parts are read by an index, for each schedule as many rows as are kept: the cost does not grow with
+ * the history. A writer to the old day, who would lose a row, has to wait; a tick that old is rare.
  */
 const thinning = (day: Day, kept: Day, keepTicksMs: number) => [
   `lock table {${day.name}} in share mode`,
@@ -85,7 +85,7 @@ const thinning = (day: Day, kept: Day, keepTicksMs: number) => [
   `alter table {tick} attach partition {${kept.name}} for values from ('${kept.from}') to ('${kept.to}')`,
 ];
 
-/** Stand in for a day in the texts of a function, which puts the right ones in their places. */
+/** Placeholders for a day in the text of a function, which replaces them. */
 const ANY_NUMBER = "0000000";
 const ANY_FROM = 1_111_111_111_111;
 const ANY_TO = 2_222_222_222_222;
@@ -97,16 +97,13 @@ const THINNED = thinning(
 );
 
 /**
- * Attaching, detaching and dropping is for owners. These functions run with the rights of the schema's owner and do only that,
- * so that instances may have a role of fewer rights (deploy/postgres-role.sql).
- *
- * Attaching locks only the rest partition, and only for as long as it takes to look through it; CREATE TABLE … PARTITION OF
- * would lock the whole table. Rows that came early (a caller's clock was ahead) are in the rest partition and move, or the
- * day could not be attached.
- *
- * A day is dropped as a whole, and what has to stay of it moves to the rest partition first: by the time of its rows (a stretch
- * that ended lately, a line of a run that lives long), or by its runs: those that live and those that ended only lately. All
- * else goes by its run.
+ * Only an owner may attach, detach and drop partitions. These functions run with the rights of the schema's owner and
+ * do only that, so that instances may have a role with fewer rights (deploy/postgres-role.sql). Attaching locks only
+ * the rest partition, and only while it is scanned; CREATE TABLE … PARTITION OF would lock the whole table. Rows that
+ * came early (a caller's clock was ahead) are in the rest partition and move first, or the day could not be attached. A
+ * day is dropped whole, and the rows that have to stay move to the rest partition first: by the time of the row (a
+ * stretch that ended recently, a log line of a long run), or by the run: live ones and those that ended recently. All
+ * other tables follow their run.
  */
 export const DAY_FUNCTIONS = /* sql */ `
 create function {day_bound}(day_table text, day_number int) returns text language sql immutable
@@ -179,7 +176,7 @@ end
 $holdfast$;
 `;
 
-/** The column by which a table has its days; any other table is refused. Made first: the others call it. */
+/** The column by which a table has its days; any other table is refused. Created first, because the others call it. */
 export const DAY_COLUMN = /* sql */ `
 create function {day_column}(day_table text) returns text language plpgsql immutable
 set search_path = pg_catalog, pg_temp as $holdfast$
@@ -197,12 +194,12 @@ const isKept = ({ name }: Day) => name.includes("_kept_");
 
 export const makeDay = (day: Day) => [`select {make_day}('${day.table}', ${numberOf(day)})`];
 
-/** What is of that day but younger stays: a stretch that ended lately, a line of a run that lives long. */
+/** Rows of that day that are younger stay: a stretch that ended recently, a log line of a long run. */
 export const dropDayBy = (day: Day, column: "last_at" | "at", since: number) => [
   `select {drop_day}('${day.table}', ${numberOf(day)}, ${since}, '${column}', ${isKept(day)})`,
 ];
 
-/** A day goes as a whole. What has to stay of it moves to the rest partition first. */
+/** A day is dropped whole. The rows that have to stay move to the rest partition first. */
 export const dropDay = (day: Day, since: number) => [
   `select {drop_day}('${day.table}', ${numberOf(day)}, ${since}, null, false)`,
 ];

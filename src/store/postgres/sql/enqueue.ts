@@ -1,18 +1,18 @@
-// How runs come in on PostgreSQL: plain ones, those with keys, those that stand in line, and children. Instances remember
-// the numbers of lanes and policies, so that a run travels with two numbers instead of its job's words.
+// The statements that store runs on PostgreSQL: plain ones, those with keys, limited ones, and children. Instances
+// cache the numbers of lanes and policies, so that a run is sent with two numbers instead of its job's texts.
 
 import { NOT_BEGUN } from "../../rows.js";
 import { FLOW_CHANGES, FLOW_KEY, FLOW_UNKNOWN, NEW_FLOWS, NOBODY_LINED } from "./limits.js";
 
-/** What a run that another run made has more than others. */
+/** The columns that only a run made by another run has. */
 type Origin = { readonly columns: string; readonly values: string };
 const NOBODY: Origin = { columns: "", values: "" };
 const PARENT: Origin = { columns: ", parent, batch", values: ", :parent::uuid, :batch::int" };
 
 /**
- * Instances remember numbers of lanes and policies. A failover to a standby that was behind may have lost
- * some of them: such a number becomes null, which is refused, and they are asked for again. A caller's
- * transaction that sees an older state of the tables cannot tell, and is believed.
+ * Instances cache the numbers of lanes and policies. A failover to a standby that was behind may have lost some of
+ * them: such a number becomes null, which is refused, and the instance reads the numbers again. A caller's transaction
+ * that sees an older state of the tables cannot detect this, and its numbers are accepted.
  */
 const BELIEVED = "current_setting('transaction_isolation') <> 'read committed'";
 const NUMBERS_IF_KNOWN = `coalesce(kl.id, case when ${BELIEVED} then i.lane end),
@@ -20,7 +20,7 @@ const NUMBERS_IF_KNOWN = `coalesce(kl.id, case when ${BELIEVED} then i.lane end)
 const KNOWN_NUMBERS =
   "left join {lane} kl on kl.id = i.lane left join {policy} kp on kp.id = i.policy";
 
-/** What was stored (`stored`) waits for its time, or is ready. */
+/** A stored run (`stored`) waits for its time, or is ready. */
 const PLACED = /* sql */ `
 delayed as (
   insert into {waiting} (id, wake_at, lane, policy, priority, attempt, losses, refunds, laters, extra, suspect)
@@ -33,8 +33,8 @@ readied as (
   from stored s cross join now where s.due_at <= now.at
 )`;
 
-// Runs of one call mostly differ in id and input alone. A value that all of them share comes once, beside an empty array:
-// the server then looks up one lane and one policy instead of two for each run, which takes a third of the time.
+// Runs of one call mostly differ only in id and input. A value that they all share is sent once, beside an empty array:
+// the server then looks up one lane and one policy instead of two for each run, which saves a third of the time.
 const enqueueRuns = (onConflict: string, origin: Origin) => /* sql */ `
 with now as materialized (select {now} as at),
 shared as materialized (
@@ -60,19 +60,18 @@ stored as (
 ${PLACED}
 select pg_notify(:channel::text, '')::text as told where :channel::text is not null`;
 
-// Others are told by the commit itself: a worker that waits hears of the run when its caller does.
-// No conflict clause: an id is made once, so a duplicate means that a statement was committed before
-// and its answer was lost; then the second form finds out what is missing. Without the clause it is
-// a fifth faster.
+// The commit itself notifies other instances: a waiting worker gets the run when the caller gets its reply. There is no
+// conflict clause: an id is made once, so a duplicate means that a statement was committed before and its reply was
+// lost; then the second form finds the missing runs. Without the clause the statement is a fifth faster.
 export const ENQUEUE = enqueueRuns("", NOBODY);
-/** Empty where the runs of a call share the value. */
+/** Empty if the runs of a call share the value. */
 export const ENQUEUE_LISTS =
   "lanes policies versions priorities modes dueAts delays tagLists".split(" ");
 export const ENQUEUE_MISSING = enqueueRuns("on conflict (id) do nothing", NOBODY);
 export const ENQUEUE_CHILDREN = enqueueRuns("on conflict (id) do nothing", PARENT);
 
-// What is expired, or was only for as long as its run is live, is taken over. The rows of keys that
-// are taken are locked, too.
+// Takes over keys that have expired, or that lasted only while their run was live. The rows of taken keys are locked
+// too.
 const TAKING_KEYS = /* sql */ `
 won as (
   insert into {key} as k (job, key, run, input_hash, expires_at, is_live)
@@ -85,8 +84,8 @@ won as (
   returning run
 )`;
 
-// Keys are inserted in sorted order, so that two batches cannot deadlock. A run is stored only if
-// its key was free; whose it is otherwise, the next statement reads.
+// Keys are inserted in sorted order, so that two batches cannot deadlock. A run is stored only if its key was free;
+// otherwise the next statement reads whose key it is.
 const enqueueKeyed = (origin: Origin) => /* sql */ `
 with now as materialized (select {now} as at),
 input as materialized (
@@ -108,8 +107,8 @@ select id from stored`;
 export const ENQUEUE_KEYED = enqueueKeyed(NOBODY);
 export const ENQUEUE_KEYED_CHILDREN = enqueueKeyed(PARENT);
 
-// Where keys replace or postpone, all is done in one transaction: the keys are locked in sorted order,
-// pending runs are pulled from their places, and what is to be stored is stored last.
+// Keys that replace or postpone need one transaction: it locks the keys in sorted order, takes pending runs out of
+// their tables, and stores the new ones last.
 export const TAKE_KEYS = /* sql */ `
 with now as materialized (select {now} as at),
 input as materialized (
@@ -119,7 +118,7 @@ input as materialized (
 ${TAKING_KEYS}
 select run from won`;
 
-/** Gives keys to other runs, or to the same run with another input. */
+/** Assigns keys to other runs, or to the same run with another input. */
 export const PASS_KEYS = /* sql */ `
 update {key} k set run = i.id, input_hash = i."inputHash",
   expires_at = case when i."isNew" then {now} + i."lastsMs" else k.expires_at end,
@@ -128,7 +127,7 @@ from json_to_recordset(:keys::json) as i (
   id uuid, job text, key text, "inputHash" text, "lastsMs" bigint, "isLive" boolean, "isNew" boolean)
 where k.job = i.job and k.key = i.key returning k.run`;
 
-/** Runs that have not begun leave their places; those of a limit give back what they hold. */
+/** Runs that have not begun leave their tables; limited ones return their capacity. */
 export const PULL_PENDING = /* sql */ `
 with now as materialized (select {now} as at),
 from_ready as (
@@ -152,13 +151,13 @@ select p.id, case when p.flow = ${FLOW_UNKNOWN} then (
   else (select f.key from {flow} f where f.id = p.flow) end as flow
 from pulled p`;
 
-/** Of these, the ones that have not begun: one that was moving between two places is pulled again. */
+/** Of these runs, those that have not begun: a run that was moving between two tables is tried again. */
 export const UNBEGUN = /* sql */ `
 select id from {ready} where id = any(:ids::uuid[]) and ${NOT_BEGUN}
 union all
 select id from {waiting} where id = any(:ids::uuid[]) and ${NOT_BEGUN}`;
 
-/** From stored runs (`stored`: id, due_at, lane, policy, priority) to their places. */
+/** Moves stored runs (`stored`: id, due_at, lane, policy, priority) to their tables. */
 const PLACING = /* sql */ `
 placed as materialized (
   select s.id, s.due_at, s.lane, s.policy, s.priority, i.job, i.flow as flow_key
@@ -183,8 +182,8 @@ delayed as (
 )`;
 
 /**
- * The same without a touch of the flows, for transactions that stay open: whoever settles a run of the
- * flow would wait for their commit. A limited run waits for its time, and is lined up when it has come.
+ * The same without touching the flows, for transactions that stay open: otherwise a settlement of a run of the flow
+ * would wait for their commit. A limited run waits for its time, and joins its line when that has come.
  */
 const PLACING_LATER = /* sql */ `
 placed as materialized (
@@ -224,7 +223,7 @@ export const STORE_RUNS = storeRuns(PLACING, NOBODY);
 export const STORE_RUNS_LATER = storeRuns(PLACING_LATER, NOBODY);
 export const STORE_CHILDREN_LATER = storeRuns(PLACING_LATER, PARENT);
 
-/** Pulled runs with their new time, and their new input where there is one. */
+/** Runs taken out, with their new time, and their new input if they have one. */
 const changeRuns = (placing: string) => /* sql */ `
 with now as materialized (select {now} as at),
 input as materialized (

@@ -1,9 +1,9 @@
-// Claiming and settling on PostgreSQL: what ends and what begins, in one statement, one round trip and one commit.
-// Planner traps that shaped it (measured, see docs/decisions/0001-table-layout.md): a claim is
-// `ctid = any(array(…))`, evaluated once, since `in (select … limit … skip locked)` may be evaluated
-// again and over-claim; tables are reached through arrays or LATERAL … OFFSET 0, since plain joins
-// turn quadratic when a table was analysed while empty. Rows travel as columns, each one value:
-// half of a client's work was the row protocol (docs/decisions/0010-columns-both-ways.md).
+// Claims and settles on PostgreSQL: ended runs and new ones in one statement, one round trip and one commit. Planner
+// traps that shaped it (measured, see docs/decisions/0001-table-layout.md): a claim is `ctid = any(array(…))`,
+// evaluated once, since `in (select … limit … skip locked)` may be evaluated again and over-claim; tables are reached
+// through arrays or LATERAL … OFFSET 0, since plain joins turn quadratic when a table was analysed while empty. Rows
+// are sent as columns, each one value: the row protocol was half of a client's work
+// (docs/decisions/0010-columns-both-ways.md).
 
 import { CONTINUED, endedChildren, endedWaits } from "./batches.js";
 import {
@@ -16,10 +16,10 @@ import {
 import { AFTER_END, RESCHEDULED } from "./schedules.js";
 
 /**
- * The runs of all leases are read by one walk through the index between the first and the last of them, which
- * also names the days to look into. Writing JSON is dear, and what lies in another JSON is copied over and over:
- * the runs come as columns beside the leases, without what most runs have nothing of their own in. Those that are
- * not as the job of the first lease says are told apart, in `others`. Always one row.
+ * The runs of all leases are read by one walk through the index between the first and the last of them, which also
+ * names the days to read. Writing JSON is expensive, and JSON inside JSON is copied again and again: so the runs come
+ * as columns beside the leases, without the values that most runs do not have. Runs that differ from the job of the
+ * first lease are listed in `others`. Always one row.
  */
 const FOUND = /* sql */ `(
   select array(select m.id from granted c, unnest(c.ids) m (id) order by m.id) as ids, u.version, u.priority
@@ -35,7 +35,7 @@ const FOUND = /* sql */ `(
   from {run} r where r.id = any(w.ids) and r.id >= w.ids[1] and r.id <= w.ids[cardinality(w.ids)]
 ) f`;
 
-/** The leases, with the runs of each where these are not all that was found, in that order; and what was found. */
+/** The leases, with the runs of each unless these are all found runs in that order; and the found runs. */
 const CLAIMS = /* sql */ `(
   select json_agg(json_build_object(
     'fence', c.fence, 'job', l.job, 'queue', l.queue, 'attempt', c.attempt, 'isSuspect', c.suspect,
@@ -50,13 +50,13 @@ const CLAIMS = /* sql */ `(
 array_to_json(nullif(f.created_ats, f.due_ats)) as "createdAts", f.others, w.version, w.priority`;
 
 /**
- * Beside a list it adds no row, and makes the planner expect a hundred of them. It takes a list of unknown
- * length for ten rows, and for one where the table of leases was analysed with one in it; then it compares
- * each settlement with each run of the lease, a million times for a thousand.
+ * Beside a list it adds no row, but makes the planner expect a hundred of them. The planner takes a list of unknown
+ * length for ten rows, and for one row if the table of leases was analysed with one in it; then it compares each
+ * settlement with each run of the lease, a million times for a thousand.
  */
 const LONG = "json_array_elements('[]')";
 
-/** A value of each settlement, or one of them all: most columns of a batch hold one value. */
+/** One value for each settlement, or one for all: most columns of a batch hold one value. */
 const sentAs = (many: string, type: string, one: string, name: string) => ({
   unnest: `unnest(:${many}::${type}[])`,
   name,
@@ -70,26 +70,26 @@ const SENT = [
   sentAs("results", "text", "result", "result"),
   sentAs("errors", "text", "error", "error"),
 ];
-/** Of settlements that end an attempt and not the run. */
+/** Columns of settlements that end an attempt and not the run. */
 const SENT_RETURNS = [
   sentAs("ends", "smallint", "end", "ended"),
   sentAs("delayMs", "bigint", "delayAllMs", '"delayMs"'),
   sentAs("refunds", "smallint", "refund", "refund"),
 ];
-/** Of runs that a schedule or a batch made. */
+/** Columns of runs that a schedule or a batch made. */
 const SENT_ORIGINS = [
   sentAs("schedules", "int", "schedule", "schedule"),
   sentAs("batches", "int", "batch", "batch"),
 ];
-/** Columns of the lease that a run takes along when it goes on. */
+/** Columns of the lease that a run keeps when it goes on. */
 const LEASED = ["policy", "losses", "refunds", "laters", "limited"];
 
 /**
- * Settlements are checked against the members of the locked lease, which is the fence; what is left
- * of a lease keeps its row. Whoever asked for a cancel gets it unless the run completed. What was
- * not applied is answered: whether it is stale or was applied before (its answer was lost) is asked
- * of history, apart from this, so that history costs nothing here. Every column costs each run as much as
- * a part of the statement does, so there are only those that are needed, the ones that are counted first.
+ * Settlements are checked against the members of the locked lease, which is the fence; the remaining runs of a lease
+ * keep its row. A requested cancel takes effect unless the run completed. Settlements that were not applied are
+ * returned: whether one is stale or was applied before (its reply was lost) is read from history, in a separate
+ * statement, so that history costs nothing here. Every column costs each run as much as a part of the statement does,
+ * so only the needed ones are here, those that are counted first.
  */
 const settling = (kind: "ends" | "any") => {
   const isAny = kind === "any";
@@ -145,10 +145,10 @@ const FINISHING = settling("ends");
 const SETTLING = settling("any");
 
 /**
- * A lease of which every run is completed: its own list says which they are, so that nothing has to be sent,
- * joined or compared, and values that differ come in the order of the list. If a run was taken out of it meanwhile
- * its size is another one, nothing is done, and `isSettled` says so: it has to be settled run by run. Whoever has
- * the fence of another lease knows neither its first run nor its last.
+ * A lease of which every run is completed: its own list names the runs, so that nothing has to be sent, joined or
+ * compared, and differing values come in the order of the list. If a run was taken out of it meanwhile, its size
+ * differs, nothing is changed, and `isSettled` says so: it has to be settled run by run. The holder of another lease's
+ * fence knows neither its first run nor its last.
  */
 const FINISHING_WHOLE = /* sql */ `
 whole as (
@@ -171,7 +171,7 @@ counted as (
 )`;
 const IS_SETTLED = 'exists (select from whole) as "isSettled"';
 
-/** Runs that go on. No limit let them through. */
+/** Runs that go on, which no limit let through. */
 const AGAIN = /* sql */ `
 again as materialized (
   select v.*, r.priority, null::int as flow, false as is_rated from valid v,
@@ -179,7 +179,7 @@ again as materialized (
   where v.status < 0
 )`;
 
-/** For settlements among which may be limited runs: those with a rate stand in line for every attempt. */
+/** For settlements that may include limited runs: those with a rate join their line for every attempt. */
 const LIMITED_AGAIN = /* sql */ `
 again as materialized (
   select v.*, r.priority, p.flow, p.flow is not null and j.rate_limit is not null as is_rated
@@ -198,7 +198,7 @@ stood as (
   from again v cross join now where v."delayMs" = 0 and v.is_rated
 )`;
 
-/** The lease says whether a limit let its runs through: of others nothing is looked up. */
+/** The lease says whether a limit let its runs through: nothing is looked up for others. */
 const LEAVING = /* sql */ `
 leaving as materialized (
   select v.id as run from valid v where v.limited and v.status >= 0
@@ -230,7 +230,7 @@ returned as (
   from again v cross join now where v."delayMs" = 0 and not v.is_rated
 )`;
 
-/** What settlements do beside their runs: ends set the next ticks of schedules, and count for batches. */
+/** The effects of settlements beyond their runs: ends set the next ticks of schedules, and count for batches. */
 const ENDS = `${RETURNING},
 ended_runs as materialized (
   select v.schedule, v.id, v.status, row_number() over () - 1 as place
@@ -239,14 +239,14 @@ ended_runs as materialized (
 ${AFTER_END},
 ${endedChildren("select v.batch, v.status, v.id, v.result, v.error from valid v where v.status >= 0")}`;
 
-/** For settlements among which are runs that may have open waits. */
+/** For settlements that may include runs with open waits. */
 const ENDING_WAITS = endedWaits("select v.id from valid v where v.status >= 0");
 
-/** What was taken from `ready` (`taken`) leaves it. */
+/** Runs that were taken from `ready` (`taken`) leave it. */
 const GONE = /* sql */ `
 gone as (delete from {ready} where ctid = any(array(select tid from taken)))`;
 
-/** Under a name that the caller repeats, something was claimed already: then nothing more is. */
+/** If runs were already claimed under the token that the caller repeats, nothing more is claimed. */
 const IS_HELD = /* sql */ `(:isNamed::boolean and exists (
     select from {lease} k where k.holder = :holder::int and k.token = :token::uuid))`;
 
@@ -274,8 +274,8 @@ taken as materialized (
 ${GONE}`;
 
 /**
- * Leases for what was taken (`taken`). Runs of one lane, policy and attempt share a lease. Those of the jobs in `apart` have
- * one each: others than their holder renew and end them, one by one.
+ * Makes leases for the taken runs (`taken`). Runs of one lane, policy and attempt share a lease. Runs of the jobs in
+ * `apart` have one each: remote workers renew and end them one by one.
  */
 const GRANTING = /* sql */ `
 grouped as materialized (
@@ -303,34 +303,38 @@ const HEAD_AND_CLAIMS = `${IS_HELD} as "isHeld", (select min(sort_at)::text from
 const CLAIM = `${CLAIMING}, ${GRANTING}`;
 
 /*
- * Ten forms, these and the four below them. One statement for all would do, but the server prepares every part of a plan for
- * every execution. A form of its own saves no buffers, only parts: measured as the shortest of 150 executions of prepared
- * statements on one server, for one run and for 200, in microseconds. A form that saves less than a tenth is not kept: claims
- * for remote workers (397 against 367 for one run, with the same buffers) and settlements of plain runs and of runs of
- * schedules (713 against 784) had one. A test compares the steps of their plans (test/conformance/plans.test.ts).
+ * Ten forms: these, and the four below them. One statement for all would work, but the server prepares every part of a
+ * plan for every execution. A form of its own saves no buffers, only parts: measured as the shortest of 150 executions
+ * of prepared statements on one server, for one run and for 200, in microseconds. A form that saves less than a tenth
+ * is not kept: claims for remote workers (397 against 367 for one run, with the same buffers) and settlements of plain
+ * runs and of runs of schedules (713 against 784) had one. A test compares the steps of their plans
+ * (test/conformance/plans.test.ts).
  */
 export const EXCHANGE = {
-  // An idle worker, and who sends no settlements. 397; without settlements `finishAndClaim` would take 552.
+  // For an idle worker, and for callers without settlements. 397; without settlements `finishAndClaim` would take 552.
   claim: `${NOW}, ${CLAIM} select ${HEAD_AND_CLAIMS} from ${FOUND}`,
-  // What limits let through is decided in another way: lines of waiting runs instead of `ready`.
+  // Runs that limits let through come from another place: from lines of waiting runs instead of `ready`.
   claimLimited: `${NOW}, ${CLAIMING_LIMITED}, ${GRANTING} select ${CLAIMS}, ${LIMITED_ANSWER} from ${FOUND}`,
-  // A worker whose whole lease is completed, as in a drain. 536 and 2,013; `finishAndClaim` takes 615 and 2,541.
+  // For a worker whose whole lease is completed, as in a drain. 536 and 2,013; `finishAndClaim` takes 615 and 2,541.
   finishWholeAndClaim: `${NOW}, ${FINISHING_WHOLE}, ${CLAIM} select ${IS_SETTLED}, ${HEAD_AND_CLAIMS} from ${FOUND}`,
-  // Plain runs that end. 615 and 2,541; `settleAndClaim` takes 784 and 3,016.
+  // For plain runs that end. 615 and 2,541; `settleAndClaim` takes 784 and 3,016.
   finishAndClaim: `${NOW}, ${FINISHING}, ${CLAIM} select ${UNAPPLIED}, ${HEAD_AND_CLAIMS} from ${FOUND}`,
-  // Runs without a limit that end or go on. 784 and 3,016; `settleLimitedAndClaim` takes 1,341 and 3,103.
+  // For runs without a limit that end or go on. 784 and 3,016; `settleLimitedAndClaim` takes 1,341 and 3,103.
   settleAndClaim: `${NOW}, ${SETTLING}, ${AGAIN}, ${ENDS}, ${CLAIM}
 select ${CONTINUED}, ${UNAPPLIED}, ${HEAD_AND_CLAIMS} from ${FOUND}`,
   settleLimitedAndClaim: `${NOW}, ${SETTLING}, ${LIMITED_AGAIN}, ${ENDS}, ${ENDING_WAITS}, ${CLAIM}, ${LEAVING}
 select ${CONTINUED}, ${RESCHEDULED}, ${UNAPPLIED}, ${HEAD_AND_CLAIMS} from ${FOUND}`,
 } as const;
 
-// The last statement before COMMIT of a transaction that users' work is in. Whoever falls silent between
-// the two must not keep others from the lease, which is locked: the server ends the session then.
+// The last statement before COMMIT of a transaction with a user's work. If the client falls silent between the two, it
+// must not keep other transactions from the lease, which is locked: the server then ends the session.
 const LAST_BEFORE_COMMIT = /* sql */ `set_config('idle_in_transaction_session_timeout', '5000', true)`;
 /** The commit of a plain run. 340; `SETTLE` takes 626. */
 export const FINISH = `${NOW}, ${FINISHING} select ${UNAPPLIED}, ${LAST_BEFORE_COMMIT} as patience`;
-/** Settles alone, whatever the runs belong to: for SQL users, and for the commit of a run that belongs to something. */
+/**
+ * Settles only, whatever the runs belong to: for SQL users, and for the commit of a run that belongs to a schedule or a
+ * batch.
+ */
 export const SETTLE = `${NOW}, ${SETTLING}, ${LIMITED_AGAIN}, ${ENDS}, ${ENDING_WAITS}, ${LEAVING}
 select ${UNAPPLIED}, ${CONTINUED}, ${RESCHEDULED},
   case when :isLastBeforeCommit::boolean then ${LAST_BEFORE_COMMIT} end as patience`;
@@ -343,10 +347,10 @@ taken as materialized (
 ${GONE}, ${GRANTING}
 select g.fence from granted g`;
 
-/** The same for a run that stands in the line of a limit: nothing unless the limit has room. */
+/** The same for a run in the line of a limit: claims nothing unless the limit has room. */
 export const CLAIM_LIMITED_RUN = `${NOW}, ${CLAIMING_LIMITED_RUN}, ${GRANTING} select g.fence from granted g`;
 
-/** What history knows of the end of these grants. */
+/** The ends of these grants in history. */
 export const ENDINGS = /* sql */ `
 select g.id, g.fence::text, e.ended, e.error, e.result
 from json_to_recordset(:grants::json) as g (id uuid, fence bigint),

@@ -1,6 +1,6 @@
-// `acquire_due` on PostgreSQL: the one atomic "due and not locked" for callers without any of our code.
-// It settles the ticks of a schedule up to now as a poll would, reclaims silent runs, and hands out the run
-// that is next. SQL can count intervals; it cannot evaluate cron or calendars, and refuses those.
+// `acquire_due` on PostgreSQL: one atomic "due and not locked" for callers without our code. It settles the ticks of a
+// schedule up to now as a poll would, reclaims silent runs, and hands out the next run. SQL can count intervals; it
+// cannot evaluate cron or calendars, and refuses those.
 
 import { MODES } from "../../../runs/rules/run.js";
 import { OUTCOME_OF, OUTCOMES, REASONS } from "../../../schedules/rules/tick.js";
@@ -31,8 +31,8 @@ const scheduledOf = (live: string) =>
   `from jsonb_array_elements(${live}) with ordinality l (run, place) where l.run ->> 'mode' = 'scheduled'`;
 
 /**
- * What becomes of the ticks of one interval that are due: schedules/rules/evaluate.ts once more, for grids and
- * ranges without exclusions. A test compares the two.
+ * Decides the outcome of the due ticks of one interval: schedules/rules/evaluate.ts in SQL, for grids and ranges
+ * without exclusions. A test compares the two.
  */
 const EVALUATE_EVERY = /* sql */ `
 create function {evaluate_every}(
@@ -182,7 +182,7 @@ end
 $holdfast$;
 `;
 
-/** Settles the ticks of one interval up to the end of a pause of everything; nothing is fired. */
+/** Settles the ticks of one interval up to the end of a pause of everything; fires nothing. */
 const SKIP_PAUSED = /* sql */ `
 create function {skip_paused}(
   p_definition jsonb, p_anchor_at bigint, p_cursor_at bigint, p_next_at bigint, p_live jsonb, p_resumed bigint, p_now bigint)
@@ -236,9 +236,9 @@ const LIVE_RUNS = /* sql */ `
   where (select 1 from {outcome} o where o.id = l.id) is null`;
 
 /**
- * The schedule's row is locked throughout, so of two calls at once one gets the run and the other,
- * once the first has committed, finds it held. A run is also handed out that a poll made and nobody
- * took, or that is to be tried again.
+ * The schedule's row is locked throughout, so of two concurrent calls one gets the run, and the other finds it held
+ * once the first has committed. It also hands out a run that a poll made and that no worker has claimed, or a run that
+ * is due for a retry.
  */
 export const ACQUIRE_DUE = /* sql */ `${EVALUATE_EVERY}${SKIP_PAUSED}
 create function {acquire_due}(schedule text, holder text, lease_seconds double precision)

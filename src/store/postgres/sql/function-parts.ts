@@ -1,15 +1,15 @@
-// What the SQL functions on PostgreSQL share: how one is declared, ids, checks of texts, and the hash
-// of an input, equal to the one that callers in code send, so that a key means the same from both.
+// Parts that the SQL functions on PostgreSQL share: the declaration of a function, ids, checks of texts, and the hash
+// of an input, equal to the hash from code, so that a key means the same from both.
 
 /**
- * The search path is fixed, and a function runs with the rights of the schema's owner: a caller needs
- * no right but to execute it, which nobody has until it is granted. The settings are those that our
- * own connections have, and why is said there.
+ * The search path is fixed, and a function runs with the rights of the schema's owner: a caller needs only the right to
+ * execute it, which no role has until it is granted. The settings are those of our own connections; connection.ts gives
+ * the reasons.
  */
 export const DEFINED = /* sql */ `security definer
 set search_path = pg_catalog, pg_temp set enable_seqscan = off set enable_sort = off set jit = off`;
 
-/** Our own errors, as SQLSTATE; the detail has the code that the library uses for the same. */
+/** Our own errors, as SQLSTATE; the detail has the code that the library uses for the same error. */
 export const SQLSTATES = {
   wrongParameter: "HF000",
   jobUnknown: "HF001",

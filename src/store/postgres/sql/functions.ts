@@ -1,6 +1,6 @@
-// The SQL functions on PostgreSQL, for triggers, pg_cron and other languages. They run the engine's own
-// statements with expressions in the place of its parameters, so that a run is stored, settled and
-// retried the same way whoever asks. Made with the schema; nobody may call them until it is granted.
+// The SQL functions on PostgreSQL, for triggers, pg_cron and other languages. They run the engine's own statements with
+// expressions in place of its parameters, so that every caller stores, settles and retries a run the same way. Created
+// with the schema; no role may call them until it is granted.
 
 import { MODES } from "../../../runs/rules/run.js";
 import { INPUT_BYTES_MAX, JSON_DEPTH_MAX, RESULT_BYTES_MAX } from "../../../shared/json.js";
@@ -32,10 +32,10 @@ const MESSAGE_LENGTH_MAX = 8 * 1_024;
 const CLEANUP_BATCH = 100;
 const CLEANUP_ROUNDS_MAX = 20;
 
-/** Inside of a function that runs with the owner's rights: the role that called it. */
+/** The role that called a function which runs with the owner's rights. */
 const CALLER = "coalesce(nullif(current_setting('role'), 'none'), session_user)::name";
 
-/** The caller's transaction may stay open for long: the flows of limits are not touched in it. */
+/** The caller's transaction may stay open for long: it does not touch the flows of limits. */
 const storeLimited = (channel: string) =>
   expressed(STORE_RUNS_LATER, { runs: "v_runs", channel: `'${channel}'` });
 
@@ -191,12 +191,12 @@ $holdfast$;
 `;
 
 /**
- * The caller's transaction may stay open for long: it has rows of the statistics that no instance writes to, and
- * few sessions share them.
+ * The caller's transaction may stay open for long: it has rows of the statistics that no instance writes to, and few
+ * sessions share them.
  */
 const SHARD_OF_SESSION = "-2000000000 - pg_backend_pid() % 256";
 
-/** A settlement alone: no column has more values than one. */
+/** Settles only: each column has at most one value. */
 const ONE_OF_ALL = {
   fences: "'{}'",
   statuses: "'{}'",
@@ -211,8 +211,8 @@ const ONE_OF_ALL = {
   batches: "'{}'",
 };
 
-// Whoever held the run until now is named by its fence alone. What was applied before, its answer lost,
-// answers as it did then; anything else is an error, so that the caller's own writes roll back too.
+// Only the fence identifies the holder. A settlement that was applied before, with its reply lost, returns the same
+// again; any other is an error, so that the caller's own writes roll back too.
 const SETTLING_FUNCTIONS = /* sql */ `
 create function {settle_run}(
   p_run uuid, p_fence bigint, p_status int, p_delay_ms bigint, p_result text, p_error text)
@@ -302,9 +302,9 @@ end
 $holdfast$;
 `;
 
-// Ends runs whose holder was silent or took too long, each by its own policy. A role that may call this function
-// and nothing else cannot take a run from a living holder: a run's own lease and timeout are the least. A pass is
-// bounded, and so is the work of one call in the caller's transaction.
+// Ends runs whose holder was silent or took too long, each by its own policy. A role that may call only this function
+// cannot take a run from a living holder: a run's own lease and timeout are the minimum. A pass is bounded, and so is
+// the work of one call in the caller's transaction.
 const cleanupFunction = (channel: string) => /* sql */ `
 create function {cleanup_stale_runs}(
   timeout_seconds double precision default 7200,
@@ -370,7 +370,7 @@ const NAMES = [
   "thin_day(int, bigint)",
 ];
 
-/** `channel`: what waiting workers listen to. */
+/** `channel`: the channel that waiting workers listen to. */
 export function createFunctions(channel: string): string {
   const revokes = NAMES.map((name) => {
     const [plain, parameters] = name.split("(", 2);

@@ -1,28 +1,28 @@
-// The statements of limits on PostgreSQL, and the fragments by which every other statement says what
-// became of limited runs. The rule they keep: who waits in a flow, who counts in it and where its line
-// stands change only together with the revision of the flow's row, and who claims or tidies decides only at
-// the revision that its own snapshot shows. Flows are locked in the order of (job, key) by all that wait
-// for them, last of all rows of a statement; claims wait for nobody.
+// The statements of limits on PostgreSQL, and the fragments by which every other statement reports changes of limited
+// runs. Their rule: the waiting runs of a flow, the runs that count in it and the position of its line change only
+// together with the revision of the flow's row, and a claim or a cleanup acts only at the revision that its own
+// snapshot shows. Statements that wait for flows lock them in the order of (job, key), after all other rows; claims
+// wait for no lock.
 
-/** For every statement that claims: asked once, of a table of a few rows. */
+/** For every statement that claims: evaluated once, on a table of a few rows. */
 export const NOT_PAUSED = "not exists (select from {pause} z where z.until_at is null)";
 
-/** Those that unrecorded ticks may fall into, for what reads schedules. */
+/** Pauses that unrecorded ticks may fall into, for statements that read schedules. */
 export const PAUSES = /* sql */ `(
   select json_agg(json_build_array(z.at, z.until_at, z.by, z.note) order by z.at) from {pause} z
   where z.until_at is null
     or z.until_at > (select min(m.next_at) from {schedule} m where m.next_at is not null))`;
 
-/** A flow that is full is looked at again when one of its runs leaves it, at the latest after this. */
+/** A full flow is read again when one of its runs leaves it, at the latest after this time. */
 const FULL_LOOK_MS = 60_000;
-/** How many more lines than wanted runs a claim looks at, as some may turn out to be empty. */
+/** How many more lines than requested runs a claim reads, as some lines may be empty. */
 const LINES_MORE = 50;
 
 const PLACE = "wake_at - priority * 60000::bigint";
 
 /**
- * In the place of a flow's number, of a run in `waiting` whose flow nobody has looked up: it was stored by
- * a transaction that must not hold up those who settle. It is looked up when the run is due.
+ * Replaces the number of the flow of a run in `waiting` whose flow was not looked up yet: the run was stored by a
+ * transaction that must not hold up settlements. The flow is looked up when the run is due.
  */
 export const FLOW_UNKNOWN = 0;
 
@@ -36,13 +36,13 @@ export const IS_LIMITED_LANE = (lane: string) => /* sql */ `exists (
   where l.id = ${lane} and (j.concurrency_limit is not null or j.rate_limit is not null))`;
 
 /**
- * A member of an input as JSON text. An escaped NUL, which an input in code may have, is another character while the server
- * reads the JSON: it refuses the whole text otherwise, and with it every run beside this one.
+ * A member of an input as JSON text. An escaped NUL, which an input from code may contain, is replaced while the server
+ * reads the JSON: otherwise it would refuse the whole text, and with it every run beside this one.
  */
 const readable = (input: string, path: string) =>
   `replace((replace(${input}, '\\u0000', '\\ufffd')::json #> ${path})::text, '\\ufffd', '\\u0000')`;
 
-/** The key of a run under the limits of its job (`j`) by its input, as limitKeyOf in worker/rules/limits.ts. */
+/** The key of a run under the limits of its job (`j`), from its input, like limitKeyOf in worker/rules/limits.ts. */
 export const FLOW_KEY = (input: string) => /* sql */ `
 case
   when j.concurrency_limit is null and j.rate_limit is null then null
@@ -51,8 +51,8 @@ case
 end`;
 
 /**
- * For statements in which runs leave their flows (`leaving`: run) or come to stand in the line of one
- * that exists (`lined`: flow, lane, suspect). Belongs last, after all that locks other rows.
+ * For statements in which runs leave their flows (`leaving`: run) or join the line of an existing flow (`lined`: flow,
+ * lane, suspect). Comes last, after everything that locks other rows.
  */
 export const FLOW_CHANGES = /* sql */ `
 left_flow as (delete from {flow_run} where run = any(array(select run from leaving)) returning held),
@@ -84,13 +84,13 @@ relined as (
     else coalesce(n.look_at, excluded.look_at) end
 )`;
 
-/** For statements in which nobody comes to stand in a line. */
+/** For statements in which no run joins a line. */
 export const NOBODY_LINED = /* sql */ `
 lined as materialized (select null::int as flow, null::int as lane, false as suspect where false)`;
 
 /**
- * For statements that bring runs to flows that may not exist yet (`newcomers`: job, key, lane, lined).
- * Those that are due (`lined`) stand in line; the others only need the number of their flow.
+ * For statements that bring runs to flows that may not exist yet (`newcomers`: job, key, lane, lined). Due runs
+ * (`lined`) join the line; the others only need the number of their flow.
  */
 export const NEW_FLOWS = /* sql */ `
 roots as (
@@ -113,12 +113,12 @@ new_lines as (
   on conflict (flow, lane, suspect) do update set look_at = coalesce(n.look_at, excluded.look_at)
 )`;
 
-/** Which lines and runs a claim looks at, and how it knows whether more stand in line. */
+/** Which lines and runs a claim reads, and how it knows whether more runs wait in line. */
 type Wanted = { readonly line: string; readonly run: string; readonly hasMore: string };
 
 /**
- * Lets runs through and claims them, in one statement. A flow that somebody else is changing is left
- * out, and counted as contended. Lines are served in turn: the first of each before the second of any.
+ * Lets runs through and claims them, in one statement. A flow that another transaction is changing is left out, and
+ * counted as contended. Lines take turns: the first run of each before the second of any.
  */
 const claimingLimited = ({ line, run, hasMore }: Wanted) => /* sql */ `
 lanes as materialized (
@@ -241,7 +241,7 @@ moved as (
   where f.id = m.id
 )`;
 
-/** Who is locked at the moment was passed over, and still stands there should it be let go. */
+/** Locked runs were skipped; they are still in line if their lock is released without a change. */
 const PASSED_OVER = /* sql */ `
 exists (select from {waiting} x
   where x.flow = o.flow and x.lane = o.lane and x.suspect = :suspect and x.gate = 'flow'
@@ -254,7 +254,7 @@ export const CLAIMING_LIMITED = claimingLimited({
       > (select count(*) from taken k where k.flow = o.flow and k.lane = o.lane) or ${PASSED_OVER})`,
 });
 
-/** One run, whoever stands before it; the next claim finds out who else stands there. */
+/** Claims one run, whatever runs stand before it; the next claim reads the line again. */
 export const CLAIMING_LIMITED_RUN = claimingLimited({
   line: "and n.flow = (select y.flow from {waiting} y where y.id = :run::uuid)",
   run: "and x.id = :run::uuid",
@@ -267,7 +267,7 @@ export const LIMITED_ANSWER = /* sql */ `
   (select min(o.free_at) - min(now.at) from left_open o cross join now
     where o.is_used_up and o.has_more) as "limitedInMs"`;
 
-/** For the poll: whether a line is worth a look. */
+/** For the poll: whether a line is worth reading. */
 export const HAS_LINE = (suspect: boolean) => /* sql */ `
 exists (
   select from lanes l, lateral (
@@ -276,7 +276,7 @@ exists (
 
 export const HAS_FLOWS = /* sql */ `select 1 from {flow} where job = :name limit 1`;
 
-/** A changed limit counts for what begins from now on: every line of the job is looked at again. */
+/** A changed limit applies to runs that begin from now on: every line of the job is read again. */
 export const REOPEN_JOB = /* sql */ `
 with now as materialized (select {now} as at),
 root as (
@@ -293,8 +293,8 @@ update {flow_line} set look_at = now.at from now
 where look_at is not null and flow = any(array(select id from touched))`;
 
 /**
- * Flows that nobody waits in and nobody counts in; whole jobs stay, there are few. Who came since the snapshot
- * was taken is not seen in it, even by a lock: only the revision tells.
+ * Flows without waiting and counting runs; flows of whole jobs stay, because they are few. A run that joined after the
+ * snapshot is invisible in it, even by a lock: only the revision shows it.
  */
 export const PRUNE_FLOWS = /* sql */ `
 with empty as materialized (

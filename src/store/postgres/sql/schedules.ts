@@ -1,28 +1,28 @@
-// The statements about schedules on PostgreSQL. What the ticker writes for many schedules, ledger and
-// runs included, is one statement: one round trip and one commit. Everything is written only at the
-// revision that it was decided from; rows that somebody holds locked are left to them.
+// The statements about schedules on PostgreSQL. The ticker writes many schedules with one statement, ledger and runs
+// included: one round trip and one commit. Every change is written only at the revision from which it was decided;
+// locked rows are left to their transaction.
 
 import { SCHEDULE_COLUMNS } from "../../schedules/state.js";
 import { UNCOUNTING } from "./batches.js";
 import { FLOW_KEY, NEW_FLOWS, NOT_PAUSED, PAUSES } from "./limits.js";
 
-// Asked one by one: as joins the planner turns these into reading whole days of history.
+// Evaluated one by one: as joins, the planner would read whole days of history.
 export const IS_LIVE = /* sql */ `(select 1 from {outcome} o where o.id = l.id) is null
   and (select 1 from {run} r where r.id = l.id) is not null`;
 export const IS_GATED = /* sql */ `coalesce((select w.gate = 'schedule' from {waiting} w where w.id = l.id), false)`;
 
-/** The first live run is gated, or none is left: then there is something to decide. */
+/** The first live run is gated, or no live run is left: then a decision is needed. */
 const NEEDS_LOOK = /* sql */ `(s.is_replacing or s.backfill is not null or coalesce((
   select ${IS_GATED} from unnest(s.live) with ordinality l (id, place)
   where ${IS_LIVE} order by l.place limit 1), true))`;
 const LOOKS = "(s.is_gated or s.is_replacing or s.backfill is not null)";
-/** Active, and yet without a next tick: nobody should have made such a row. */
+/** Active but without a next tick: only damage makes such a row. */
 const LOST = /* sql */ `s.next_at is null and not s.is_ended
   and s.paused_at is null and s.broken_at is null and s.deleted_at is null`;
 
 /**
- * For the poll: whether the ticker has anything to do. The smallest is one entry of the index,
- * whatever the plan; "exists one that is due" was planned as reading all schedules.
+ * For the poll: whether the ticker has any work. The smallest value is one index entry, whatever the plan; "exists one
+ * that is due" was planned as reading all schedules.
  */
 export const HAS_DUE_SCHEDULE = /* sql */ `(
   coalesce((select min(s.next_at) from {schedule} s where s.next_at is not null) <= now.at, false)
@@ -32,8 +32,8 @@ export const HAS_DUE_SCHEDULE = /* sql */ `(
 export const HAS_FREE_GATE = /* sql */ `exists (select from {schedule} s where ${LOOKS} and ${NEEDS_LOOK})`;
 export const HAS_GATED = /* sql */ `exists (select from {schedule} s where ${LOOKS})`;
 
-// As rows: one JSON value for all of them took the server twice as long here. Without a schedule
-// there is one row that has the time alone.
+// As rows: one JSON value for all of them took the server twice as long here. If there is no schedule, one row has the
+// time alone.
 const STATE = /* sql */ `
 select now.at as now, y.* from now left join lateral (
     select ${SCHEDULE_COLUMNS},
@@ -63,7 +63,7 @@ chosen as materialized (
 )
 ${STATE}`;
 
-/** Only those that need a look, whether or not a tick of them is due. */
+/** Only those that must be evaluated, whether or not a tick of them is due. */
 export const GATED_SCHEDULES = /* sql */ `
 with now as materialized (select {now} as at),
 chosen as materialized (
@@ -78,12 +78,15 @@ chosen as materialized (
 )
 ${STATE}`;
 
-/** Looked up in a hash table, whatever is expected of it: a list would be gone through from its beginning for each. */
+/**
+ * Looked up in a hash table, whatever row count the planner expects: a list would be searched from its beginning for
+ * each.
+ */
 const isWon = (schedule: string) => `(${schedule} in (select id from won)) is true`;
 
 /**
- * The advance of many schedules with their ledger rows, their runs and the gates that open.
- * A ledger row that exists already fails the statement: nothing of it is written then.
+ * Advances many schedules with their ledger rows, their runs and the gates that open. If a ledger row already exists,
+ * the statement fails and nothing of it is written.
  */
 export const ADVANCE_SCHEDULES = /* sql */ `
 with now as materialized (select {now} as at),
@@ -178,7 +181,7 @@ readied as (
 select (select json_agg(w.id) from won w) as won,
   case when :channel::text is not null then pg_notify(:channel::text, '') end as told`;
 
-/** An ended run gets one more attempt, by an operator's will; gated where its schedule has a live run. */
+/** An operator grants an ended run one more attempt; it is gated if its schedule has a live run. */
 export const reviving = (which: string) => /* sql */ `
 with now as materialized (select {now} as at),
 reopened as (
@@ -214,20 +217,20 @@ held as (
   where :isGated::boolean or r.flow_key is not null
 ),
 ${UNCOUNTING}`;
-/** While its day is being dropped, an outcome is there for a little longer than its run. */
+/** While its day is being dropped, an outcome exists for a little longer than its run. */
 export const REVIVING = reviving(
   "id = :id::uuid and status in (2, 3) and exists (select from {run} r where r.id = :id::uuid)",
 );
 
-/** Of a run that a schedule made: under that schedule's row, in its transaction. */
+/** For a run that a schedule made: runs in the transaction that has locked that schedule's row. */
 export const REVIVE = `${REVIVING} select id, (select count(*) from continued) as continued from reopened`;
 
-/** The share of a draw that belongs to one of several runs that end together. */
+/** The share of a random draw that belongs to one of several runs that end together. */
 const SHARE = /* sql */ `((:chance::float8 + e.place * 0.618034) - floor(:chance::float8 + e.place * 0.618034))`;
 
 /**
- * What the end of a run does to its schedule, for the ends in `ended_runs` (schedule, id, status,
- * place): only the run of the newest fired tick, and only where bounds to draw from are stored.
+ * Applies the end of a run to its schedule, for the ends in `ended_runs` (schedule, id, status, place): only the run of
+ * the newest fired tick, and only if bounds to draw from are stored.
  */
 export const AFTER_END = /* sql */ `
 rescheduled as (
@@ -247,7 +250,7 @@ rescheduled as (
 )`;
 
 /**
- * How many of them were changed. Parts that nothing selects are run from the last to the first, so whoever ends
- * limited runs selects it: schedules are locked before limits, as by who fires runs under a limit.
+ * How many of them were changed. Parts that no part selects run from the last to the first, so a statement that ends
+ * limited runs selects this: schedules are locked before limits, as in the statement that fires runs under a limit.
  */
 export const RESCHEDULED = /* sql */ `(select count(*)::int from rescheduled) as rescheduled`;
