@@ -88,3 +88,18 @@ export async function postgresPlace(
     clear: borrowed.giveBack,
   };
 }
+
+/** Does `work` while another connection has run `text` in a transaction that it keeps open. */
+export async function whileLocked(text: string, work: () => Promise<void>): Promise<void> {
+  const client = new pg.Client(POSTGRES_URL);
+  await client.connect();
+  try {
+    await client.query("begin");
+    await client.query(text);
+    await work();
+  } finally {
+    // Behind a pooler the end of a connection lets go of nothing at once.
+    await client.query("rollback");
+    await client.end();
+  }
+}

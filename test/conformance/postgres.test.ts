@@ -11,7 +11,7 @@ import { PARTITIONED } from "../../src/store/schema/schema.js";
 import type { Store } from "../../src/store/store.js";
 import { until } from "../support/until.js";
 import { LimitedJob } from "./limited-job.js";
-import { IS_POOLED, POSTGRES_URL, postgresPlace } from "./places.js";
+import { IS_POOLED, POSTGRES_URL, postgresPlace, whileLocked } from "./places.js";
 import {
   completed,
   failed,
@@ -870,21 +870,6 @@ function days(): void {
     expect(kept).toHaveLength(PARTITIONED.length);
     expect(await scene.store.runs.list({ status: "pending", limit: 1 })).toHaveLength(1);
   });
-}
-
-/** Does `work` while another connection has run `text` in a transaction that it keeps open. */
-async function whileLocked(text: string, work: () => Promise<void>): Promise<void> {
-  const client = new pg.Client(POSTGRES_URL);
-  await client.connect();
-  try {
-    await client.query("begin");
-    await client.query(text);
-    await work();
-  } finally {
-    // Behind a pooler the end of a connection lets go of nothing at once.
-    await client.query("rollback");
-    await client.end();
-  }
 }
 
 /** A way to the server on which it can fall silent without hanging up. */

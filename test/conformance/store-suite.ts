@@ -53,6 +53,7 @@ import { scheduleWriteSuite } from "./schedule-write-suite.js";
 import { settleSuite } from "./settle-suite.js";
 import { staleSuite } from "./stale-suite.js";
 import { textSuite } from "./text-suite.js";
+import { waitSuite } from "./wait-suite.js";
 
 export type StoreSuiteOptions = {
   /** Whether several stores can be opened on one place. */
@@ -88,6 +89,7 @@ const NOUNS = {
   lists: listSuite,
   prune: pruneSuite,
   retention: retentionSuite,
+  "steps, waits and signals": waitSuite,
   items: itemSuite,
   "commits with users' work": commitSuite,
   texts: textSuite,
@@ -137,6 +139,7 @@ export const HOLDING: readonly Noun[] = [
   "logs",
   "reclaim",
   "cancel",
+  "steps, waits and signals",
   "limits of concurrency",
   "limits of rate",
   "limits where runs come and end in other ways",

@@ -61,6 +61,10 @@ export const SUITES = {
     ],
     needsPostgres: true,
   },
+  "conformance: PostgreSQL, waits": {
+    args: ["test/conformance/postgres-waits.test.ts"],
+    needsPostgres: true,
+  },
   "engine: alerts": { args: ["test/engine/alerts-sqlite.test.ts"] },
   "engine: locks": { args: ["test/engine/locks-sqlite.test.ts"] },
   "engine: work": { args: ["test/engine/engine-sqlite.test.ts", "-t", "work on"] },
@@ -72,6 +76,13 @@ export const SUITES = {
     needsPostgres: true,
   },
   "engine: waits": { args: ["test/engine/waits-sqlite.test.ts"] },
+  "engine: steps of an earlier holder": {
+    args: ["test/engine/waits-sqlite.test.ts", "-t", "keeps the finished steps|dies after a step"],
+  },
+  "engine: calls, PostgreSQL": {
+    args: ["test/engine/waits-postgres.test.ts", "-t", "wakes its caller"],
+    needsPostgres: true,
+  },
   "engine: clock and pause": { args: ["test/engine/clock-and-pause.test.ts"] },
   simulation: {
     args: ["test/simulation/campaign.test.ts", "-t", "no seed breaks a promise"],
