@@ -34,7 +34,9 @@ export function Steps({ run }: { readonly run: Run }) {
       signal,
     }),
   );
-  const steps = pages.data?.pages.flatMap((page) => page.steps) ?? [];
+  const found = pages.data?.pages.flatMap((page) => page.steps) ?? [];
+  // One that ended between two pages is on both; the later page is newer.
+  const steps = [...new Map(found.map((step) => [step.name, step])).values()];
   if (steps.length === 0) return null;
   const spans = steps.map((step) => spanOf(step, now));
   const fromMs = Math.min(...spans.map((span) => span.fromMs));

@@ -3,9 +3,9 @@
 import { ConfigurationError } from "../shared/errors.js";
 import { readStoredError, type StoredError } from "../shared/failure.js";
 import { readStored } from "../shared/json.js";
-import { CURSOR_PROBLEM, limitProblems, PAGE_DEFAULT, pageOf } from "../shared/paging.js";
+import { CURSOR_PROBLEM, limitProblems, PAGE_DEFAULT } from "../shared/paging.js";
 import { refuseUnknownMembers } from "../shared/suggest.js";
-import type { RunStepRecord } from "../store/run-steps.js";
+import type { OpenPlace, RunStepRecord } from "../store/run-steps.js";
 import type { Store } from "../store/store.js";
 import type { RunId } from "./rules/run.js";
 import { STEPS_MAX, type StepKind } from "./rules/steps.js";
@@ -38,14 +38,14 @@ export type RunStep = {
   readonly error: StoredError | null;
 };
 
-/** Finished ones in the order in which they were recorded; the open ones follow on the last page. */
+/** Finished ones in the order in which they were recorded, then the open ones. A page of more than 1 MiB ends early. */
 export type RunStepPage = {
   readonly steps: readonly RunStep[];
   readonly nextCursor: string | null;
 };
 
 export type RunStepOptions = {
-  /** How many finished ones. @default 50, at most 1,000 */
+  /** How many. @default 50, at most 1,000 */
   readonly limit?: number | undefined;
   /** `nextCursor` of the page before. */
   readonly cursor?: string | undefined;
@@ -56,21 +56,49 @@ export async function stepPage(
   id: RunId,
   options: RunStepOptions,
 ): Promise<RunStepPage> {
-  const { limit, after } = readOptions(options);
-  const { ended, open } = await store.runs.steps({ id, after, limit: limit + 1 });
-  const { page, last } = pageOf(ended, limit);
-  const shown = last === null ? [...page, ...open] : page;
-  return { steps: shown.map(toStep), nextCursor: last === null ? null : String(last.no) };
+  const { limit, place } = readOptions(options);
+  const { steps, isFollowed } = await store.runs.steps({ id, ...place, limit });
+  const last = isFollowed ? steps.at(-1) : undefined;
+  return { steps: steps.map(toStep), nextCursor: last ? cursorOf(last, steps, place) : null };
 }
 
-function readOptions(options: RunStepOptions): { readonly limit: number; readonly after: number } {
-  const { limit = PAGE_DEFAULT, cursor = "0" } = options;
+/** Where a page begins: after a finished one, and among the open ones after one of these. */
+type Place = { readonly after: number; readonly openAfter: OpenPlace | null };
+
+const FIRST_PLACE: Place = { after: 0, openAfter: null };
+
+/** The number of the last finished one; among the open ones also the place of the last, as some may end meanwhile. */
+function cursorOf(last: RunStepRecord, steps: readonly RunStepRecord[], before: Place): string {
+  const after = Math.max(before.after, ...steps.map(({ no }) => no ?? 0));
+  const open = last.no === null ? last : before.openAfter;
+  if (open === null) return String(after);
+  const place = JSON.stringify([open.startedAt, open.name]);
+  return `${after}.${Buffer.from(place).toString("base64url")}`;
+}
+
+function readOptions(options: RunStepOptions): { readonly limit: number; readonly place: Place } {
+  const { limit = PAGE_DEFAULT, cursor } = options;
   const problems = refuseUnknownMembers(options, ["limit", "cursor"], "runs.steps()");
   problems.push(...limitProblems(limit));
-  const after = /^\d{1,6}$/.test(cursor) ? Number(cursor) : Number.NaN;
-  if (!(after <= STEPS_MAX)) problems.push(CURSOR_PROBLEM);
+  const place = cursor === undefined ? FIRST_PLACE : placeOf(cursor);
+  if (place === null) problems.push(CURSOR_PROBLEM);
   if (problems.length > 0) throw new ConfigurationError(problems);
-  return { limit, after };
+  return { limit, place: place ?? FIRST_PLACE };
+}
+
+/** Null: it is no cursor. */
+function placeOf(cursor: unknown): Place | null {
+  const [, number, open] = /^(\d{1,6})(?:\.([\w-]{1,4000}))?$/.exec(String(cursor)) ?? [];
+  const after = Number(number);
+  if (!(after <= STEPS_MAX)) return null;
+  if (open === undefined) return { after, openAfter: null };
+  try {
+    const [startedAt, name] = JSON.parse(Buffer.from(open, "base64url").toString());
+    const isPlace = Number.isSafeInteger(startedAt) && typeof name === "string";
+    return isPlace && !name.includes("\0") ? { after, openAfter: { startedAt, name } } : null;
+  } catch {
+    return null;
+  }
 }
 
 function toStep(record: RunStepRecord): RunStep {

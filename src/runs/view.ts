@@ -316,7 +316,9 @@ function cursorOf({ key, durationMs }: ItemRecord): string {
 function readCursor(cursor: unknown): { key: string; durationMs: number } | null {
   try {
     const [key, durationMs] = JSON.parse(Buffer.from(String(cursor), "base64url").toString());
-    return typeof key === "string" && Number.isInteger(durationMs) ? { key, durationMs } : null;
+    // PostgreSQL stores no NUL: no item has such a key.
+    const isKey = typeof key === "string" && !key.includes("\0");
+    return isKey && Number.isSafeInteger(durationMs) ? { key, durationMs } : null;
   } catch {
     return null;
   }

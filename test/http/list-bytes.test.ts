@@ -1,5 +1,5 @@
-// Lists of runs with large values, and with values that nobody can read: what a page weighs, how it goes on, and that one
-// run never hides its neighbours.
+// Lists of runs, steps and items with large values, and with values that nobody can read: what a page weighs, how it goes on, and
+// that one run never hides its neighbours.
 
 import { DatabaseSync } from "@photostructure/sqlite";
 import pg from "pg";
@@ -188,6 +188,43 @@ describe.each(DATABASES)("lists of runs on %s", (database) => {
       const single = await house.ask("GET", `/api/runs/${deep}`);
       expect(single.body.input).toMatchObject({ $unreadable: true, bytes: input.length });
     }
+    await house.end();
+  });
+});
+
+describe.each(DATABASES)("lists of steps on %s", (database) => {
+  test("a page ends when it has its bytes, and the next ones have every other step and wait once", async () => {
+    const house = await newHouse(database);
+    house.holdfast.job("many", {
+      async run(_: unknown, ctx) {
+        const done = Array.from({ length: 800 }, (_, n) =>
+          ctx.step(`done ${n}`, () => `${n} `.padEnd(2_000, "x")),
+        );
+        const failing = Array.from({ length: 150 }, (_, n) => {
+          const fail = () => Promise.reject(new Error("y".repeat(8_000)));
+          const retry = { attempts: 2, delay: "1h", max: "1h", jitter: 0 } as const;
+          return ctx.step(`open ${n}`, fail, { retry });
+        });
+        await Promise.all([...done, ...failing]);
+      },
+    });
+    const { id } = await house.holdfast.enqueue("many", null);
+    await house.holdfast.tick();
+    const read: string[] = [];
+    let cursor: string | null = null;
+    let pages = 0;
+    do {
+      const where = `/api/runs/${id}/steps?limit=1000${cursor === null ? "" : `&cursor=${cursor}`}`;
+      const { body, text } = await house.ask("GET", where);
+      expect(text.length).toBeLessThan(PAGE_BYTES_MAX);
+      for (const { name } of body.steps) read.push(name);
+      cursor = body.nextCursor;
+      pages += 1;
+    } while (cursor !== null && pages < 20);
+    expect(new Set(read).size).toBe(read.length);
+    expect(read.length).toBe(950);
+    expect(read.slice(800).every((name) => name.startsWith("open"))).toBe(true);
+    expect(pages).toBeGreaterThan(3);
     await house.end();
   });
 });

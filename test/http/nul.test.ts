@@ -70,6 +70,26 @@ describe.each(DATABASES)("NUL in a text on %s", (database) => {
     await house.end();
   });
 
+  test("a cursor that somebody made of NUL, or of a number that no database keeps, is refused", async () => {
+    const house = await newHouse(database);
+    house.holdfast.job("study", {});
+    const { id } = await house.holdfast.enqueue("study", null);
+    const made = (...parts: unknown[]) => Buffer.from(JSON.stringify(parts)).toString("base64url");
+    for (const [part, cursor] of [
+      ["items", made(NUL, 1)],
+      ["items", made("a", 1e300)],
+      ["items", made("a", "1")],
+      ["steps", `0.${made(1, NUL)}`],
+      ["steps", `0.${made(1e300, "a")}`],
+      ["steps", `0.${made("a", 1)}`],
+      ["steps", "0.nonsense"],
+    ]) {
+      const { status } = await house.ask("GET", `/api/runs/${id}/${part}?cursor=${cursor}`);
+      expect([part, cursor, status]).toEqual([part, cursor, 400]);
+    }
+    await house.end();
+  });
+
   test("a value that is JSON keeps NUL, and comes back with it", async () => {
     const house = await newHouse(database);
     house.holdfast.job("study", { run: () => NUL });

@@ -2,6 +2,7 @@
 // the expected answers come from the contract: a new route is in the matrix at once.
 
 import { createHash, createHmac } from "node:crypto";
+import { DatabaseSync } from "@photostructure/sqlite";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import {
   type ConnectionInfo,
@@ -11,9 +12,12 @@ import {
 } from "../../src/http/handler.js";
 import { ROUTES } from "../../src/http/wire/contract.js";
 import { type Route, SCOPES, type Scope } from "../../src/http/wire/schemas.js";
+import { LIMITABLE_SCOPES } from "../../src/operations/rules/scopes.js";
 import { type House, newHouse, SECRETS } from "./house.js";
 
 const HOST = "jobs.app.test";
+/** Stands for every parameter of a path. */
+const NOBODY = "00000000-0000-7000-8000-000000000000";
 const HOUR_MS = 3_600_000;
 const OWN = { host: HOST, origin: `https://${HOST}` };
 const FOREIGN = { host: HOST, origin: "https://evil.example", "sec-fetch-site": "cross-site" };
@@ -24,6 +28,8 @@ type Verdict =
   | "unauthorized"
   | "scope_missing"
   | "scope_closed"
+  | "secret_limited"
+  | "token_refused"
   | "origin_refused"
   | "host_refused";
 type Headers = Record<string, string>;
@@ -80,7 +86,7 @@ async function send(
   info = nextPeer(),
 ): Promise<Verdict> {
   const gone = new AbortController();
-  const url = `http://${HOST}${path.replace(/\{\w+\}/g, "00000000-0000-7000-8000-000000000000")}`;
+  const url = `http://${HOST}${path.replace(/\{\w+\}/g, NOBODY)}`;
   const request = new Request(url, { method, headers, signal: gone.signal });
   const response = await (handlers[handler] as Handler)(request, info);
   gone.abort();
@@ -132,6 +138,62 @@ describe("every route", () => {
     await matrix("secrets", () => ({ host: HOST, authorization }), expected);
     await matrix("none", () => ({ host: HOST, authorization }), expected);
   });
+
+  test.for(LIMITABLE_SCOPES)(
+    "with a key of %s that is limited opens if it checks limits, and no session begins",
+    async (scope) => {
+      const limits = { scopes: [scope], jobs: [NOBODY] };
+      const { secret } = await house.holdfast.keys.create(`some of ${scope}`, limits);
+      await matrix(
+        "secrets",
+        () => ({ host: HOST, authorization: `Bearer ${secret}` }),
+        (route) => {
+          if (!may(route, scope)) return "scope_missing";
+          return route.scope === "open" || route.isLimitable ? "served" : "secret_limited";
+        },
+      );
+      expect(await signIn(secret)).toBe("null");
+    },
+  );
+
+  test("with a key that was revoked or has expired is closed, and so is its session", async () => {
+    const { keys } = house.holdfast;
+    const [revoked, expired] = [
+      await keys.create("revoked", { scopes: ["admin"] }),
+      await keys.create("expired", { scopes: ["admin"], expires: "1h" }),
+    ];
+    const sessions = [await signIn(revoked.secret), await signIn(expired.secret)];
+    for (const cookie of sessions)
+      await matrix(
+        "secrets",
+        (route) => (route === ROUTES.deleteSession ? { ...OWN } : { ...OWN, cookie }),
+        () => "served",
+      );
+    await keys.revoke("revoked");
+    const file = new DatabaseSync(house.place.database.replace("sqlite:", ""));
+    file.exec("update holdfast_access_key set expires_at = 1 where name = 'expired'");
+    file.close();
+    const credentials = [
+      ...[revoked, expired].map(({ secret }) => ({ authorization: `Bearer ${secret}` })),
+      ...sessions.map((cookie) => ({ cookie })),
+    ];
+    for (const credential of credentials)
+      await matrix(
+        "secrets",
+        () => ({ ...OWN, ...credential }),
+        (route) => open(route, "unauthorized"),
+      );
+  });
+
+  test.for([`hfcb1_${"1".padStart(16, "0")}${"ab".repeat(24)}`, "hfcb1_made-up"])(
+    "with the made-up callback token %j is closed",
+    (token) => {
+      const headers = () => ({ host: HOST, authorization: `Bearer ${token}` });
+      const expected = (route: Route) =>
+        open(route, route.isCallback ? "token_refused" : "unauthorized");
+      return matrix("secrets", headers, expected);
+    },
+  );
 
   test("with a secret opens from any origin", () =>
     matrix(

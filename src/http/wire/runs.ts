@@ -243,7 +243,7 @@ export const RUN_ROUTES = {
     path: "/api/runs/{id}/steps",
     scope: "read",
     summary: "The finished steps and waits of a run in their order, then the open ones.",
-    query: z.strictObject({ limit, cursor }),
+    query: z.strictObject({ limit, cursor: longCursor }),
     refusals: [404, 409],
     responses: { 200: page("steps", stepSchema) },
   }),

@@ -11,7 +11,7 @@ const PREVIEW_LENGTH = 1_024;
 /** The largest sum of the values of one page; a page has at least one row. */
 export const PAGE_BYTES_MAX = 1_048_576;
 /** The approximate size of a row beside its values. */
-const ROW_BYTES = 1_024;
+export const ROW_BYTES = 1_024;
 
 const PLAIN = [
   "id",
