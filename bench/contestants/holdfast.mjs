@@ -3,6 +3,7 @@
 
 import { Holdfast } from "../../build/index.js";
 import { FROM_THE_START } from "../../build/store/postgres/claim-scan-start.js";
+import { ALL_DAYS } from "../../build/store/postgres/claimed-days.js";
 import { EXCHANGE } from "../../build/store/postgres/sql/exchange.js";
 import { numbered } from "../../build/store/sql/template.js";
 
@@ -58,6 +59,7 @@ export async function open({ url, synchronous, lease }) {
         suspect: false,
         limit: CLAIMED,
         low: FROM_THE_START,
+        ...ALL_DAYS,
         holder: 1,
         token: "00000000-0000-4000-8000-000000000000",
       };

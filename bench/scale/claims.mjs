@@ -6,6 +6,7 @@ import path from "node:path";
 import { fileURLToPath } from "node:url";
 import pg from "pg";
 import { FROM_THE_START } from "../../build/store/postgres/claim-scan-start.js";
+import { ALL_DAYS } from "../../build/store/postgres/claimed-days.js";
 import { claimsOf } from "../../build/store/postgres/exchange.js";
 import { settlementColumns } from "../../build/store/postgres/settlements.js";
 import { EXCHANGE } from "../../build/store/postgres/sql/exchange.js";
@@ -122,6 +123,7 @@ function statement(template, more) {
     isNamed: false,
     suspect: false,
     low: FROM_THE_START,
+    ...ALL_DAYS,
     holder: 1,
     shard: 2,
     token: "00000000-0000-4000-8000-000000000000",

@@ -13,6 +13,8 @@ import { keepVacuumAway, type Plan, WatchedPool } from "./watched-pool.js";
 const RUNS = 400;
 const PAST = 3_000;
 const SLEEPERS = 10_000;
+const HISTORY_DAYS = 12;
+const DAY_MS = 86_400_000;
 /** Each part of the statement that sees the settlements may look at every one of them a few times. */
 const ROWS_EACH_MAX = 60;
 
@@ -155,6 +157,29 @@ describe.skipIf(POSTGRES_URL === undefined)("plans for many rows on PostgreSQL",
     expect(rowsOf(wakePlans[0] as Plan)).toBeLessThan(ROWS_EACH_MAX);
   });
 
+  test("a claim opens the last days of history alone, and still finds runs of every day", async ({
+    watched: { scene, pool },
+  }) => {
+    scene.advance(Date.now() - HISTORY_DAYS * DAY_MS - scene.now);
+    const old = scene.run({ input: '"old"' });
+    const keep = { keepMs: 2 * HISTORY_DAYS * DAY_MS, keepTicksMs: DAY_MS, limit: 1 };
+    for (let day = 0; day < HISTORY_DAYS; day += 1) {
+      await scene.store.retention.prune(keep);
+      scene.advance(DAY_MS);
+    }
+    await scene.enqueue(scene.run({ input: '"new"' }));
+    const plans = await pool.plansOf(/insert into "[^"]+"\.lease/, () => claimed(scene, 10, false));
+    expect(plans).toHaveLength(1);
+    expect(
+      tablesOf(plans[0] as Plan).filter((name) => name.startsWith("run_")).length,
+    ).toBeLessThan(5);
+
+    await scene.enqueue(old, scene.run({ input: '"newer"' }));
+    const both = await claimed(scene, 10, false);
+    const inputs = both.map(({ id, claim }) => claim.runs.find((run) => run.id === id)?.input);
+    expect(inputs.sort()).toEqual(['"newer"', '"old"']);
+  });
+
   test("which of many schedules were won is looked up, and not searched for from the beginning of a list", async ({
     watched: { scene, pool },
   }) => {
@@ -171,6 +196,12 @@ describe.skipIf(POSTGRES_URL === undefined)("plans for many rows on PostgreSQL",
 /** How many steps a plan has. */
 function countOf({ Plans = [] }: Plan): number {
   return Plans.reduce((sum, part) => sum + countOf(part), 1);
+}
+
+/** The tables and partitions that a plan opens. */
+function tablesOf({ Plans = [], ...step }: Plan): string[] {
+  const name = step["Relation Name"];
+  return [...(name === undefined ? [] : [name]), ...Plans.flatMap(tablesOf)];
 }
 
 /** The columns that choose the rows of lists. */

@@ -101,6 +101,7 @@ export class WatchedPool {
 export type Plan = {
   readonly "Node Type": string;
   readonly Filter?: string;
+  readonly "Relation Name"?: string;
   readonly "Actual Rows": number;
   readonly "Actual Loops": number;
   readonly "Rows Removed by Filter"?: number;

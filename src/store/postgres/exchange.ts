@@ -19,6 +19,7 @@ import {
 } from "../claims.js";
 import { toPolicy } from "../jobs.js";
 import { ClaimScanStart, FROM_THE_START } from "./claim-scan-start.js";
+import { ClaimedDays } from "./claimed-days.js";
 import type { PostgresLink, Row } from "./connection.js";
 import type { PostgresWork } from "./poll.js";
 import type { PostgresSession } from "./session.js";
@@ -39,6 +40,7 @@ export class PostgresClaims implements ClaimVerbs {
   readonly #clock: Clock;
   readonly #work: Pick<PostgresWork, "lineUp">;
   readonly #bound: ClaimScanStart;
+  readonly #days: ClaimedDays;
 
   constructor(params: {
     readonly session: PostgresSession;
@@ -49,6 +51,7 @@ export class PostgresClaims implements ClaimVerbs {
     this.#clock = params.clock;
     this.#work = params.work;
     this.#bound = new ClaimScanStart(params.clock);
+    this.#days = new ClaimedDays(params.clock);
   }
 
   /**
@@ -101,9 +104,10 @@ export class PostgresClaims implements ClaimVerbs {
           queues,
           limit: left,
           suspect: wantsSuspect,
+          ...this.#days.range(),
         },
       );
-      const taken = claimsOf(row);
+      const taken = await this.#claimsIn(row, params);
       claims.push(...taken);
       left -= countOf(taken);
       const mayFindMore =
@@ -139,6 +143,7 @@ export class PostgresClaims implements ClaimVerbs {
       chance: params.random,
       isNamed: params.isNamed === true,
       apart,
+      ...this.#days.range(),
     });
     const unapplied = ((row?.unapplied ?? []) as [string, number][]).map(([id, fence]) => ({
       id,
@@ -149,7 +154,7 @@ export class PostgresClaims implements ClaimVerbs {
         ? await this.#settleApart(params)
         : await this.#staleAmong(unapplied, params.settlements);
     const isHeld = row?.isHeld === true;
-    const claims = isHeld ? await this.byToken(params) : claimsOf(row);
+    const claims = isHeld ? await this.byToken(params) : await this.#claimsIn(row, params);
     const count = countOf(claims);
     const head = row?.head === null || row?.head === undefined ? null : String(row.head);
     const tookMs = this.#clock.monotonicMs() - sentMs;
@@ -196,6 +201,17 @@ export class PostgresClaims implements ClaimVerbs {
       const settlement = sent.get(`${id} ${fence}`);
       return !(ending && settlement && isSameEnd(settlement, toEnding(ending)));
     });
+  }
+
+  /** The claims in an answer. Those with runs from other days than were looked into are read again, from all days. */
+  async #claimsIn(row: Row | undefined, params: ExchangeParams): Promise<readonly Claim[]> {
+    const leases = (row?.claims ?? []) as readonly LeaseRow[];
+    if (leases.every(({ ids }) => ids === null)) return claimsOf(row);
+    const found = new Set((row?.ids ?? []) as readonly RunId[]);
+    if (leases.every(({ ids }) => (ids ?? []).every((id) => found.has(id)))) return claimsOf(row);
+    this.#days.missed();
+    const fences = new Set(leases.map(({ fence }) => fence));
+    return (await this.byToken(params)).filter(({ fence }) => fences.has(fence));
   }
 
   async byToken(params: {

@@ -257,7 +257,7 @@ array_to_json(nullif(f.created_ats, f.due_ats)) as "createdAts", f.others, w.ver
     json_agg(json_build_array(r.id, r.mode, r.version, r.priority, r.nominal_at, r.schedule, r.batch, r.tags))
       filter (where (r.mode = 0 and r.version = w.version and r.priority = w.priority and r.nominal_at is null
         and r.schedule is null and r.batch is null and r.tags is null) is not true) as others
-  from run r where r.id = any(w.ids) and r.id >= w.ids[1] and r.id <= w.ids[cardinality(w.ids)]
+  from run r where r.id = any(w.ids) and r.id >= w.ids[1] and r.id <= w.ids[cardinality(w.ids)] and r.id >= :idsFrom::uuid and r.id < :idsUntil::uuid
 ) f;
 
 -- EXCHANGE.claimLimited
@@ -426,7 +426,7 @@ array_to_json(nullif(f.created_ats, f.due_ats)) as "createdAts", f.others, w.ver
     json_agg(json_build_array(r.id, r.mode, r.version, r.priority, r.nominal_at, r.schedule, r.batch, r.tags))
       filter (where (r.mode = 0 and r.version = w.version and r.priority = w.priority and r.nominal_at is null
         and r.schedule is null and r.batch is null and r.tags is null) is not true) as others
-  from run r where r.id = any(w.ids) and r.id >= w.ids[1] and r.id <= w.ids[cardinality(w.ids)]
+  from run r where r.id = any(w.ids) and r.id >= w.ids[1] and r.id <= w.ids[cardinality(w.ids)] and r.id >= :idsFrom::uuid and r.id < :idsUntil::uuid
 ) f;
 
 -- EXCHANGE.finishAndClaim
@@ -535,7 +535,7 @@ array_to_json(nullif(f.created_ats, f.due_ats)) as "createdAts", f.others, w.ver
     json_agg(json_build_array(r.id, r.mode, r.version, r.priority, r.nominal_at, r.schedule, r.batch, r.tags))
       filter (where (r.mode = 0 and r.version = w.version and r.priority = w.priority and r.nominal_at is null
         and r.schedule is null and r.batch is null and r.tags is null) is not true) as others
-  from run r where r.id = any(w.ids) and r.id >= w.ids[1] and r.id <= w.ids[cardinality(w.ids)]
+  from run r where r.id = any(w.ids) and r.id >= w.ids[1] and r.id <= w.ids[cardinality(w.ids)] and r.id >= :idsFrom::uuid and r.id < :idsUntil::uuid
 ) f;
 
 -- EXCHANGE.finishWholeAndClaim
@@ -617,7 +617,7 @@ array_to_json(nullif(f.created_ats, f.due_ats)) as "createdAts", f.others, w.ver
     json_agg(json_build_array(r.id, r.mode, r.version, r.priority, r.nominal_at, r.schedule, r.batch, r.tags))
       filter (where (r.mode = 0 and r.version = w.version and r.priority = w.priority and r.nominal_at is null
         and r.schedule is null and r.batch is null and r.tags is null) is not true) as others
-  from run r where r.id = any(w.ids) and r.id >= w.ids[1] and r.id <= w.ids[cardinality(w.ids)]
+  from run r where r.id = any(w.ids) and r.id >= w.ids[1] and r.id <= w.ids[cardinality(w.ids)] and r.id >= :idsFrom::uuid and r.id < :idsUntil::uuid
 ) f;
 
 -- EXCHANGE.settleAndClaim
@@ -826,7 +826,7 @@ array_to_json(nullif(f.created_ats, f.due_ats)) as "createdAts", f.others, w.ver
     json_agg(json_build_array(r.id, r.mode, r.version, r.priority, r.nominal_at, r.schedule, r.batch, r.tags))
       filter (where (r.mode = 0 and r.version = w.version and r.priority = w.priority and r.nominal_at is null
         and r.schedule is null and r.batch is null and r.tags is null) is not true) as others
-  from run r where r.id = any(w.ids) and r.id >= w.ids[1] and r.id <= w.ids[cardinality(w.ids)]
+  from run r where r.id = any(w.ids) and r.id >= w.ids[1] and r.id <= w.ids[cardinality(w.ids)] and r.id >= :idsFrom::uuid and r.id < :idsUntil::uuid
 ) f;
 
 -- EXCHANGE.settleLimitedAndClaim
@@ -1086,7 +1086,7 @@ array_to_json(nullif(f.created_ats, f.due_ats)) as "createdAts", f.others, w.ver
     json_agg(json_build_array(r.id, r.mode, r.version, r.priority, r.nominal_at, r.schedule, r.batch, r.tags))
       filter (where (r.mode = 0 and r.version = w.version and r.priority = w.priority and r.nominal_at is null
         and r.schedule is null and r.batch is null and r.tags is null) is not true) as others
-  from run r where r.id = any(w.ids) and r.id >= w.ids[1] and r.id <= w.ids[cardinality(w.ids)]
+  from run r where r.id = any(w.ids) and r.id >= w.ids[1] and r.id <= w.ids[cardinality(w.ids)] and r.id >= :idsFrom::uuid and r.id < :idsUntil::uuid
 ) f;
 
 -- FINISH

@@ -21,7 +21,7 @@ import { AFTER_END, RESCHEDULED } from "./schedules.js";
  * as columns beside the leases, without the values that most runs do not have. Runs that differ from the job of the
  * first lease are listed in `others`. Always one row.
  */
-const FOUND = /* sql */ `(
+const found = (range: string) => /* sql */ `(
   select array(select m.id from granted c, unnest(c.ids) m (id) order by m.id) as ids, u.version, u.priority
   from (values (true)) one left join (
     select j.version, j.priority from granted c join {lane} l on l.id = c.lane join {job} j on j.name = l.job limit 1
@@ -32,8 +32,11 @@ const FOUND = /* sql */ `(
     json_agg(json_build_array(r.id, r.mode, r.version, r.priority, r.nominal_at, r.schedule, r.batch, r.tags))
       filter (where (r.mode = 0 and r.version = w.version and r.priority = w.priority and r.nominal_at is null
         and r.schedule is null and r.batch is null and r.tags is null) is not true) as others
-  from {run} r where r.id = any(w.ids) and r.id >= w.ids[1] and r.id <= w.ids[cardinality(w.ids)]
+  from {run} r where r.id = any(w.ids) and r.id >= w.ids[1] and r.id <= w.ids[cardinality(w.ids)]${range}
 ) f`;
+const FOUND = found("");
+/** Parameters let the server leave out days before it opens them; a claim in 30 days of history takes 248 instead of 330. */
+const FOUND_IN_RANGE = found(" and r.id >= :idsFrom::uuid and r.id < :idsUntil::uuid");
 
 /** The leases, with the runs of each unless these are all found runs in that order; and the found runs. */
 const CLAIMS = /* sql */ `(
@@ -312,18 +315,18 @@ const CLAIM = `${CLAIMING}, ${GRANTING}`;
  */
 export const EXCHANGE = {
   // For an idle worker, and for callers without settlements. 397; without settlements `finishAndClaim` would take 552.
-  claim: `${NOW}, ${CLAIM} select ${HEAD_AND_CLAIMS} from ${FOUND}`,
+  claim: `${NOW}, ${CLAIM} select ${HEAD_AND_CLAIMS} from ${FOUND_IN_RANGE}`,
   // Runs that limits let through come from another place: from lines of waiting runs instead of `ready`.
-  claimLimited: `${NOW}, ${CLAIMING_LIMITED}, ${GRANTING} select ${CLAIMS}, ${LIMITED_ANSWER} from ${FOUND}`,
+  claimLimited: `${NOW}, ${CLAIMING_LIMITED}, ${GRANTING} select ${CLAIMS}, ${LIMITED_ANSWER} from ${FOUND_IN_RANGE}`,
   // For a worker whose whole lease is completed, as in a drain. 536 and 2,013; `finishAndClaim` takes 615 and 2,541.
-  finishWholeAndClaim: `${NOW}, ${FINISHING_WHOLE}, ${CLAIM} select ${IS_SETTLED}, ${HEAD_AND_CLAIMS} from ${FOUND}`,
+  finishWholeAndClaim: `${NOW}, ${FINISHING_WHOLE}, ${CLAIM} select ${IS_SETTLED}, ${HEAD_AND_CLAIMS} from ${FOUND_IN_RANGE}`,
   // For plain runs that end. 615 and 2,541; `settleAndClaim` takes 784 and 3,016.
-  finishAndClaim: `${NOW}, ${FINISHING}, ${CLAIM} select ${UNAPPLIED}, ${HEAD_AND_CLAIMS} from ${FOUND}`,
+  finishAndClaim: `${NOW}, ${FINISHING}, ${CLAIM} select ${UNAPPLIED}, ${HEAD_AND_CLAIMS} from ${FOUND_IN_RANGE}`,
   // For runs without a limit that end or go on. 784 and 3,016; `settleLimitedAndClaim` takes 1,341 and 3,103.
   settleAndClaim: `${NOW}, ${SETTLING}, ${AGAIN}, ${ENDS}, ${CLAIM}
-select ${CONTINUED}, ${UNAPPLIED}, ${HEAD_AND_CLAIMS} from ${FOUND}`,
+select ${CONTINUED}, ${UNAPPLIED}, ${HEAD_AND_CLAIMS} from ${FOUND_IN_RANGE}`,
   settleLimitedAndClaim: `${NOW}, ${SETTLING}, ${LIMITED_AGAIN}, ${ENDS}, ${ENDING_WAITS}, ${CLAIM}, ${LEAVING}
-select ${CONTINUED}, ${RESCHEDULED}, ${UNAPPLIED}, ${HEAD_AND_CLAIMS} from ${FOUND}`,
+select ${CONTINUED}, ${RESCHEDULED}, ${UNAPPLIED}, ${HEAD_AND_CLAIMS} from ${FOUND_IN_RANGE}`,
 } as const;
 
 // The last statement before COMMIT of a transaction with a user's work. If the client falls silent between the two, it
