@@ -208,8 +208,7 @@ export class NamedKeys {
   /** Whether a key exists that can sign in: not expired, and not limited to jobs or queues. */
   async hasAny(): Promise<boolean> {
     try {
-      const keys = await (await this.#store()).keys.list();
-      return keys.some(({ isExpired, jobs, queues }) => !isExpired && !jobs && !queues);
+      return await (await this.#store()).keys.hasUnlimited();
     } catch {
       // Nobody can sign in with a key while the database cannot be reached.
       return false;

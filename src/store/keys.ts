@@ -25,6 +25,11 @@ const LIST = `${SELECT} order by name`;
 const BY_NAME = `${SELECT} where name = :name`;
 const BY_DIGEST = `${SELECT} where digest = :digest`;
 
+/** Answers callers without a credential, so it reads one row, however many keys there are. */
+const HAS_UNLIMITED = /* sql */ `
+select 1 as found from {access_key}
+where jobs is null and queues is null and (expires_at is null or expires_at > {now}) limit 1`;
+
 /** No row: the name is taken. */
 const CREATE = /* sql */ `
 insert into {access_key} (name, digest, scopes, jobs, queues, created_at, created_by, expires_at)
@@ -90,6 +95,12 @@ export class AccessKeys {
   /** Every key by name, also those that have expired lately. */
   async list(): Promise<readonly KeyRecord[]> {
     return (await this.#session.read({ verb: "keys.list", sql: LIST })).map(toKeyRecord);
+  }
+
+  /** Whether there is a key without limits that has not expired. */
+  async hasUnlimited(): Promise<boolean> {
+    const found = await this.#session.read({ verb: "keys.hasUnlimited", sql: HAS_UNLIMITED });
+    return found.length > 0;
   }
 
   /** The key of that digest or of that name, expired or not; one read by an index. */

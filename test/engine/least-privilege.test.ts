@@ -131,6 +131,16 @@ describe.skipIf(SERVER === undefined)("a role of few rights", () => {
         ),
     });
     holdfast.job("elsewhere", { lease: "60s" });
+    const waits = holdfast.job("waits", {
+      run: async (input: { fails: boolean }, ctx) => {
+        const one = await ctx.step("one", () => 1);
+        const two = await ctx.call(leaf, { n: 2 });
+        const go = await ctx.waitFor<number>("go");
+        await ctx.sleep(1);
+        if (input.fails) throw new PermanentError("no");
+        return [one, two, go?.value];
+      },
+    });
     await holdfast.start();
     const ADMIN = "an-admin-secret-of-the-test";
     const handler = createHandler(holdfast, { secrets: { admin: ADMIN }, events: false });
@@ -188,6 +198,27 @@ describe.skipIf(SERVER === undefined)("a role of few rights", () => {
     const isDone = async () => (await holdfast.stats()).jobs.some(({ job }) => job === "report");
     await until("the report that follows the batch", isDone);
     await holdfast.runs.delete(root.id);
+
+    // Steps, waits and signals
+    const [good, bad] = [
+      await waits.enqueue({ fails: false }),
+      await waits.enqueue({ fails: true }),
+    ];
+    await post("/api/signals/go", { key: good.id, value: 3 });
+    const client = await app.connect();
+    await client.query("begin");
+    await holdfast.signal("go", { key: bad.id, value: 3, tx: client });
+    await client.query("commit");
+    client.release();
+    const end = (run: string) => holdfast.runs.wait(run, { timeout: "5m" });
+    expect((await end(good.id)).result).toEqual([1, 2, 3]);
+    expect((await end(bad.id)).status).toBe("failed");
+    await holdfast.runs.retry(bad.id, { fromStep: "one" });
+    expect((await end(bad.id)).status).toBe("failed");
+    const asleep = await waits.enqueue({ fails: false });
+    const sleeps = async () => (await holdfast.runs.list({ waiting: true })).runs.length > 0;
+    await until("a run sleeps", sleeps);
+    await holdfast.runs.cancel(asleep.id);
 
     // Schedules, calendars, monitors, backfills
     await holdfast.calendars.upsert("holidays", { dates: ["12-25"] });

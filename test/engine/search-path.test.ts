@@ -79,7 +79,7 @@ describe.skipIf(SERVER === undefined)("what another role planted in public", () 
     return rows[0].is_called as boolean;
   };
 
-  /** The main paths of an instance: schema, enqueue, claim, retry, items, children, schedules, locks, checks, prune. */
+  /** The main paths of an instance: schema, enqueue, claim, retry, items, steps, waits, schedules, locks, checks, prune. */
   async function livesThrough(options: HoldfastOptions): Promise<void> {
     const holdfast = new Holdfast({ schema: "own", retention: "1d", logger, ...options });
     const done: string[] = [];
@@ -92,7 +92,24 @@ describe.skipIf(SERVER === undefined)("what another role planted in public", () 
         done.push(input.to);
       },
     });
+    const leaf = holdfast.job("leaf", { run: (input: number) => input });
+    const tree = holdfast.job("tree", {
+      run: async (_: object, ctx) => {
+        const one = await ctx.step("one", () => 1);
+        const [two, go] = await Promise.all([
+          ctx.call(leaf, 2),
+          ctx.waitFor<number>("go", { key: "tree" }),
+          ctx.sleep(1),
+        ]);
+        return [one, two, go?.value];
+      },
+    });
     await holdfast.start();
+    const root = await tree.enqueue({});
+    await holdfast.signal("go", { key: "tree", value: 3 });
+    expect((await holdfast.runs.wait(root.id, { timeout: "5m" })).result).toEqual([1, 2, 3]);
+    expect((await holdfast.runs.steps(root.id)).steps.length).toBe(4);
+    await holdfast.runs.list({ waiting: true });
     const runs = await mail.enqueueMany([{ to: "a" }, { to: "b" }], ({ to }) =>
       to === "a" ? { key: "a", tags: ["x", "y"] } : {},
     );
@@ -167,7 +184,9 @@ describe.skipIf(SERVER === undefined)("what another role planted in public", () 
       client.query("insert into orders values ('two')"),
       limited.enqueueMany([{ to: "a" }, { to: "b" }], ({ to }) => ({ tx: client, key: to })),
       client.query("insert into orders values ('three')"),
+      holdfast.signal("go", { key: "tx", value: { is: true }, tx: client }),
     ]);
+    await holdfast.signal("go", { key: "tx", value: { is: true }, tx: client });
     await look(client);
     await client.query("commit");
     client.release();

@@ -251,6 +251,10 @@ describe.each(DATABASES)("a named key on %s", (database) => {
   test("opens a handler without configured secrets, and its page offers to sign in", async () => {
     const call = at(house.holdfast, { secrets: {} });
     expect((await call("GET", "/api/me")).body.login).toBe("none");
+    await made("limited", { scopes: ["enqueue"], jobs: ["mail"] });
+    await made("over", { scopes: ["read"], expires: "1h" });
+    await expireIn(house.place, "over");
+    expect((await call("GET", "/api/me")).body.login).toBe("none");
     const secret = await made("deploy", { scopes: ["read"] });
     expect((await call("GET", "/api/me")).body.login).toBe("secret");
     const cookie = await signIn(call, secret);
@@ -279,6 +283,20 @@ test("a key that has expired is refused by the database's clock, and so are its 
   expect(await kit.holdfast.keys.list()).toMatchObject([{ name: "short", isExpired: true }]);
   await kit.close();
 });
+
+/** Lets the time of a key be over. */
+async function expireIn({ database, schema }: House["place"], name: string): Promise<void> {
+  if (database.startsWith("postgres")) {
+    const client = new pg.Client(POSTGRES_URL);
+    await client.connect();
+    await client.query(`update "${schema}".access_key set expires_at = 1 where name = $1`, [name]);
+    await client.end();
+    return;
+  }
+  const file = new DatabaseSync(database.replace("sqlite:", ""));
+  file.prepare("update holdfast_access_key set expires_at = 1 where name = ?").run(name);
+  file.close();
+}
 
 /** Every row of every table, as whoever reads the database sees it. */
 async function tablesAsText({ database, schema }: House["place"]): Promise<string> {

@@ -13,6 +13,10 @@ insert into access_key (name, digest, scopes, jobs, queues, created_at, created_
 values (:name, :digest, :scopes, :jobs, :queues, clock(), :by, clock() + :lifeMs::bigint)
 on conflict (name) do nothing returning name;
 
+-- HAS_UNLIMITED
+select 1 as found from access_key
+where jobs is null and queues is null and (expires_at is null or expires_at > clock()) limit 1;
+
 -- LIST
 select name, digest, scopes, jobs, queues, created_at, created_by, expires_at, used_at, 'key:' || name || ':' || substr(digest, 1, 16) as session,
   expires_at <= clock() as is_expired, used_at is null or used_at <= clock() - 3600000 as is_use_due
