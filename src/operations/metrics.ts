@@ -25,7 +25,7 @@ export type MetricsOptions = {
 /** Figures from the database are reused for this time. */
 const FRESH_MS = 5_000;
 /** Scrapers have a time limit of their own, usually ten seconds. */
-const PATIENCE_MS = 5_000;
+const ANSWERED_WITHIN_MS = 5_000;
 /** Runs of a lane are counted up to this many. */
 const DEPTH_MAX = 100_000;
 const DAY_MS = 24 * 3_600_000;
@@ -87,7 +87,7 @@ export class Metrics {
 
   async #within(reading: Promise<DatabaseFigures>): Promise<DatabaseFigures | null> {
     const done = new AbortController();
-    const tooLate = delay(this.#params.clock, PATIENCE_MS, done.signal).then(() => null);
+    const tooLate = delay(this.#params.clock, ANSWERED_WITHIN_MS, done.signal).then(() => null);
     const figures = await Promise.race([reading.catch(() => null), tooLate]);
     done.abort();
     return figures;

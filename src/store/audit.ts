@@ -4,7 +4,7 @@
 import { type AuditEntry, type AuditNoun, VIAS } from "../operations/rules/audit.js";
 import { idFragment } from "../shared/id.js";
 import { type Row, textOrNull } from "./rows.js";
-import { row, rows, run, type Statement, type Steps, type StoreSession } from "./session.js";
+import { row, rows, run, type Statement, type Statements, type StoreSession } from "./session.js";
 import { type Since, sinceParams } from "./statistics.js";
 
 export const ADD_AUDIT = /* sql */ `
@@ -72,7 +72,7 @@ export class Audit {
 }
 
 /** Runs inside the transaction that made the change. */
-export function* addAudit(entry: AuditEntry | undefined): Steps<void> {
+export function* addAudit(entry: AuditEntry | undefined): Statements<void> {
   if (entry) yield* run(ADD_AUDIT, auditParams(entry));
 }
 
@@ -100,7 +100,7 @@ export async function auditedWrite(
 export function* pruneAudit(params: {
   readonly keepMs: number;
   readonly limit: number;
-}): Steps<number> {
+}): Statements<number> {
   return (yield* rows(PRUNE, params)).length;
 }
 

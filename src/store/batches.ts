@@ -7,7 +7,7 @@ import type { Audited } from "./audit.js";
 import type { EnqueueResult, NewRun } from "./enqueue.js";
 import { json, type Row, statusCode, statusOrder, textOrNull } from "./rows.js";
 import { type RunRecord, toRunRecords } from "./runs.js";
-import { row, rows, run, type Steps, type StoreSession } from "./session.js";
+import { row, rows, run, type Statements, type StoreSession } from "./session.js";
 import { RUN_PAGE } from "./sql/list-page.js";
 import type { OpenWaits } from "./steps.js";
 
@@ -195,7 +195,7 @@ export abstract class Batches {
 export function* beginBatch(
   { parent: { id: parent }, name, after }: NewBatch,
   numbers: { readonly lane: number; readonly policy: number } | null,
-): Steps<{ readonly id: number } | { readonly made: BatchAnswer }> {
+): Statements<{ readonly id: number } | { readonly made: BatchAnswer }> {
   const added = yield* row(ADD_BATCH, {
     parent,
     name,
@@ -214,7 +214,10 @@ export function* fillBatch(
   id: number,
   batch: NewBatch,
   answers: readonly EnqueueResult[],
-): Steps<{ readonly answer: BatchAnswer; readonly counts: Omit<BatchCount, keyof BatchAnswer> }> {
+): Statements<{
+  readonly answer: BatchAnswer;
+  readonly counts: Omit<BatchCount, keyof BatchAnswer>;
+}> {
   const ids = foreignRuns(answers);
   const ended = ids.length === 0 ? [] : yield* rows(OUTCOMES, { ids });
   const endedAs = new Map(ended.map((each) => [String(each.id), Number(each.status)]));
@@ -231,12 +234,12 @@ export function batchOfCall({ parent, name, generation, child }: NewCall): NewBa
 }
 
 /** Runs inside a transaction: whether the call was stored before, with its reply lost. */
-export function* isCalled({ parent, name }: NewCall): Steps<boolean> {
+export function* isCalled({ parent, name }: NewCall): Statements<boolean> {
   return (yield* row(KNOWN_CALL, { id: parent.id, name })) !== undefined;
 }
 
 /** Runs at the end of that transaction: stores the wait for the child. */
-export function* addCall(call: NewCall, batch: number): Steps<void> {
+export function* addCall(call: NewCall, batch: number): Statements<void> {
   const { parent, name, generation, child, isLeft } = call;
   const { id, fence } = parent;
   const { job } = child;

@@ -3,7 +3,7 @@
 
 import { type Audited, addAudit } from "./audit.js";
 import { flag, numberOrNull, type Row } from "./rows.js";
-import { row, rows, type Steps, type StoreSession } from "./session.js";
+import { row, rows, type Statements, type StoreSession } from "./session.js";
 import { endSessionsOf } from "./sessions.js";
 
 /** The last use is written at most once in this time, however often a key is used. */
@@ -131,7 +131,7 @@ export class AccessKeys {
 }
 
 /** Removes keys that expired long ago; returns how many. */
-export function* pruneExpiredKeys(): Steps<number> {
+export function* pruneExpiredKeys(): Statements<number> {
   return (yield* rows(PRUNE)).length;
 }
 

@@ -4,7 +4,7 @@
 import type { Pause } from "../operations/rules/pause.js";
 import { type Audited, addAudit, auditedWrite } from "./audit.js";
 import { type Row, textOrNull } from "./rows.js";
-import { row, rows, type Steps, type StoreSession } from "./session.js";
+import { row, rows, type Statements, type StoreSession } from "./session.js";
 
 const COLUMNS = "at, until_at, by, note";
 
@@ -75,7 +75,7 @@ export class Pauses {
 }
 
 /** Removes pauses that ended before that time; returns how many. */
-export function* prunePauses(keepMs: number): Steps<number> {
+export function* prunePauses(keepMs: number): Statements<number> {
   return (yield* rows(PRUNE, { keepMs })).length;
 }
 

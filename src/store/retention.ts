@@ -6,7 +6,7 @@
 import { RETENTION_COUNT_MAX } from "../operations/rules/retention.js";
 import type { RunId } from "../runs/rules/run.js";
 import { flag, type Row, textOrNull } from "./rows.js";
-import { row, rows, run, type Steps, type StoreSession } from "./session.js";
+import { row, rows, run, type Statements, type StoreSession } from "./session.js";
 
 /** This many of the newest ticks of each schedule are kept for as long as runs. */
 export const TICKS_KEPT = 200;
@@ -127,7 +127,7 @@ export abstract class Retention {
 export function* removeEnded(
   engine: StoreSession["engine"],
   { ids, until = null, edge = null }: EndedRuns,
-): Steps<number> {
+): Statements<number> {
   const removed = yield* rows(REMOVE_OUTCOMES, { ids, until, edge });
   if (removed.length === 0) return 0;
   const gone = removed.map(({ id }) => String(id));

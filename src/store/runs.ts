@@ -17,7 +17,7 @@ import { type PendingReason, readPendingReason } from "./pending-reason.js";
 import { removeEnded } from "./retention.js";
 import { modeCode, numberOrNull, type Row, statusOf, textOrNull } from "./rows.js";
 import { type RunStepsParams, readRunSteps } from "./run-steps.js";
-import { row, type Steps, type StoreSession } from "./session.js";
+import { row, type Statements, type StoreSession } from "./session.js";
 import { idsWithDigits, pageOf, RUN_PAGE } from "./sql/list-page.js";
 
 const GET = /* sql */ `select * from {run_state} where id = :id::uuid`;
@@ -163,7 +163,7 @@ export abstract class Runs {
     return this.#session.transaction(
       "runs.remove",
       { lost: "repeat" },
-      function* (): Steps<RemoveResult> {
+      function* (): Statements<RemoveResult> {
         if ((yield* removeEnded(engine, { ids: [id] })) > 0) {
           yield* addAudit(audit);
           return "removed";

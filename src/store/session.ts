@@ -37,33 +37,33 @@ export interface StoreSession {
    * Several statements that change nothing. SQLite reads them all from one state of the database; on PostgreSQL each sees
    * its own.
    */
-  reads<T>(verb: string, work: () => Steps<T>): Promise<T>;
+  reads<T>(verb: string, work: () => Statements<T>): Promise<T>;
   /** One statement that changes rows, in a commit of its own; returns the rows that it returns. */
   write(statement: Write): Promise<readonly Row[]>;
   /**
    * Several statements in one commit. A retry calls `work` again: a generator runs only once. On SQLite nothing can come
    * between the statements. PostgreSQL is READ COMMITTED: the first statement must lock what later ones rely on.
    */
-  transaction<T>(verb: string, lost: Lost, work: () => Steps<T>): Promise<T>;
+  transaction<T>(verb: string, lost: Lost, work: () => Statements<T>): Promise<T>;
 }
 
-export type Step = { readonly sql: SqlText; readonly params: Params };
+export type BoundStatement = { readonly sql: SqlText; readonly params: Params };
 
 /** Statements in sequence; each `yield*` sends one and returns its rows. */
-export type Steps<T> = Generator<Step, T, readonly Row[]>;
+export type Statements<T> = Generator<BoundStatement, T, readonly Row[]>;
 
 /** All rows of a statement. */
-export function* rows(sql: SqlText, params: Params = {}): Steps<readonly Row[]> {
+export function* rows(sql: SqlText, params: Params = {}): Statements<readonly Row[]> {
   return yield { sql, params };
 }
 
 /** The first row of a statement. */
-export function* row(sql: SqlText, params: Params = {}): Steps<Row | undefined> {
+export function* row(sql: SqlText, params: Params = {}): Statements<Row | undefined> {
   const [first] = yield { sql, params };
   return first;
 }
 
 /** A statement without a result that anybody needs. */
-export function* run(sql: SqlText, params: Params = {}): Steps<void> {
+export function* run(sql: SqlText, params: Params = {}): Statements<void> {
   yield { sql, params };
 }

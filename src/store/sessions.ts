@@ -2,7 +2,7 @@
 // instance and after every restart.
 
 import { type Audited, addAudit } from "./audit.js";
-import { row, rows, run, type Steps, type StoreSession } from "./session.js";
+import { row, rows, run, type Statements, type StoreSession } from "./session.js";
 
 /** Makes room for one more. A repeated try finds its own session stored and does not count it. */
 const CROWD_OUT = /* sql */ `
@@ -75,11 +75,11 @@ export class Sessions {
 }
 
 /** Ends all sessions of a secret, inside the transaction that removes the secret. */
-export function* endSessionsOf(secret: string): Steps<void> {
+export function* endSessionsOf(secret: string): Statements<void> {
   yield* run(END_OF_SECRET, { secret });
 }
 
 /** Removes expired sessions; returns how many. */
-export function* pruneSessions(): Steps<number> {
+export function* pruneSessions(): Statements<number> {
   return (yield* rows(PRUNE)).length;
 }

@@ -4,7 +4,7 @@
 import type { RunId } from "../runs/rules/run.js";
 import { canonicalJson } from "../shared/json.js";
 import { type Row, textOrNull } from "./rows.js";
-import { row, rows, run, type Steps as Statements, type StoreSession } from "./session.js";
+import { row, rows, run, type Statements, type StoreSession } from "./session.js";
 
 export type NewSignal = {
   readonly name: string;

@@ -7,7 +7,7 @@ import type { StepKind, WaitKind } from "../runs/rules/steps.js";
 import type { Grant, Settlement } from "./claims.js";
 import { flag, numberOrNull, type Row, textOrNull } from "./rows.js";
 import { NEVER_MS } from "./schema/waits.js";
-import { row, rows, run, type Steps as Statements, type StoreSession } from "./session.js";
+import { row, rows, run, type Statements, type StoreSession } from "./session.js";
 
 export { NEVER_MS };
 

@@ -17,7 +17,7 @@ import type { Culprit, ObservationParams, ObservedApart } from "../../alerts/rul
 import { idsFrom } from "../../shared/id.js";
 import { type Audited, addAudit } from "../audit.js";
 import { flag, numberOrNull, type Row, textOrNull } from "../rows.js";
-import { row, rows, run, type Steps, type StoreSession } from "../session.js";
+import { row, rows, run, type Statements, type StoreSession } from "../session.js";
 import { idsWithDigits } from "../sql/list-page.js";
 import {
   type ApartParams,
@@ -325,7 +325,7 @@ export abstract class Alerts {
 }
 
 /** Repeatable: a second execution opens no second alert, and writes the same text again. */
-function* changed(sql: string, given: readonly Row[]): Steps<readonly Row[]> {
+function* changed(sql: string, given: readonly Row[]): Statements<readonly Row[]> {
   return given.length === 0 ? [] : yield* rows(sql, { given: JSON.stringify(given) });
 }
 
@@ -333,7 +333,7 @@ function* changed(sql: string, given: readonly Row[]): Steps<readonly Row[]> {
 export function* pruneAlerts(params: {
   readonly keepMs: number;
   readonly limit: number;
-}): Steps<number> {
+}): Statements<number> {
   const ids = idsOf(yield* rows(OLD, params));
   if (ids.length === 0) return 0;
   yield* run(PRUNE_DELIVERIES, { ids });
@@ -383,7 +383,7 @@ function newAlertRow({ id, kind, subject, message, evidence }: NewAlert): Row {
   };
 }
 
-function* byIds(ids: readonly string[]): Steps<readonly AlertRecord[]> {
+function* byIds(ids: readonly string[]): Statements<readonly AlertRecord[]> {
   return ids.length === 0 ? [] : (yield* rows(LIST, withIds(ids))).map(toAlertRecord);
 }
 

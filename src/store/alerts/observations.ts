@@ -16,7 +16,7 @@ import type {
 import type { ScheduleAlertRules } from "../../alerts/rules/rules.js";
 import { REASONS } from "../../schedules/rules/tick.js";
 import { flag, numberOrNull, type Row, statusOf, textOrNull } from "../rows.js";
-import { row, rows, type Steps } from "../session.js";
+import { row, rows, type Statements } from "../session.js";
 import type { SqlText } from "../sql/dialect.js";
 import * as sql from "./observation-statements.js";
 
@@ -39,7 +39,7 @@ export type ApartParams = {
   readonly limit: number;
 };
 
-export function* observeSchedules(): Steps<ObservedSchedules> {
+export function* observeSchedules(): Statements<ObservedSchedules> {
   const looked = yield* row(sql.LOOKED);
   const schedules = yield* rows(sql.SCHEDULES);
   const ticks = yield* rows(sql.TROUBLED_TICKS);
@@ -53,7 +53,9 @@ export function* observeSchedules(): Steps<ObservedSchedules> {
 }
 
 /** Reads only the facts that some rule needs. Each engine finds causes of dead rows its own way. */
-export function* observeRest(params: ObservationParams): Steps<Omit<ObservedRest, "culprits">> {
+export function* observeRest(
+  params: ObservationParams,
+): Statements<Omit<ObservedRest, "culprits">> {
   const { silentMs, ranMs, isRunningCounted, runningOf, unattendedMs, skewMs, ratesOf } = params;
   const { ends, skips } = params;
   const isRunAsked = silentMs !== null || ranMs !== null;
@@ -81,11 +83,11 @@ export function* observeRest(params: ObservationParams): Steps<Omit<ObservedRest
   };
 }
 
-export function* observeApart(params: ApartParams): Steps<readonly ObservedApart[]> {
+export function* observeApart(params: ApartParams): Statements<readonly ObservedApart[]> {
   return (yield* rows(sql.APART, params)).map(toObservedApart);
 }
 
-function* rowsIf(isAsked: boolean, text: SqlText, params: Row): Steps<readonly Row[]> {
+function* rowsIf(isAsked: boolean, text: SqlText, params: Row): Statements<readonly Row[]> {
   return isAsked ? yield* rows(text, params) : [];
 }
 

@@ -3,7 +3,7 @@
 
 import type { StaleParams } from "../leases.js";
 import { numberOrNull, type Row } from "../rows.js";
-import type { Step, StoreSession } from "../session.js";
+import type { BoundStatement, StoreSession } from "../session.js";
 import { STRANGERS } from "./check-statements.js";
 import { REPAIRS } from "./repair-statements.js";
 
@@ -130,7 +130,10 @@ export abstract class Repairs {
    * Runs all statements in one commit, while no claim, settlement or tick is written; returns how many rows each has
    * changed.
    */
-  protected abstract whileStill(verb: string, steps: readonly Step[]): Promise<readonly number[]>;
+  protected abstract whileStill(
+    verb: string,
+    steps: readonly BoundStatement[],
+  ): Promise<readonly number[]>;
 
   /** Repairs the damage of these checks. */
   async apply({ checks }: { readonly checks: readonly string[] }): Promise<readonly Repaired[]> {
@@ -189,7 +192,7 @@ export function repairOf(check: string): {
     : { action: null, advice: repair.advice };
 }
 
-function repairSteps(check: string): readonly Step[] {
+function repairSteps(check: string): readonly BoundStatement[] {
   const repair = REPAIRS[check];
   return repair && "sql" in repair ? repair.sql.map((sql) => ({ sql, params: {} })) : [];
 }

@@ -17,7 +17,7 @@ import {
 } from "../batches.js";
 import type { Grant } from "../claims.js";
 import type { EnqueueResult, NewRun } from "../enqueue.js";
-import type { Steps } from "../session.js";
+import type { Statements } from "../session.js";
 import { type OpenWaits, readOpenWaits } from "../steps.js";
 import type { PostgresEnqueue } from "./enqueue.js";
 import type { Send } from "./enqueue-rules.js";
@@ -26,7 +26,7 @@ import type { PostgresSession } from "./session.js";
 import * as sql from "./sql/batches.js";
 import type { PostgresTransactions } from "./transactions.js";
 
-type Drive = <T>(steps: Steps<T>) => Promise<T>;
+type Drive = <T>(statements: Statements<T>) => Promise<T>;
 
 /** Rolls back everything that was written under an outdated fence. */
 class Stale extends Error {}
@@ -58,8 +58,8 @@ export class PostgresBatches extends Batches {
     readonly runs: readonly NewRun[];
   }): Promise<readonly EnqueueResult[] | "stale"> {
     await this.#enqueue.rememberAll(runs);
-    return this.#underFence("batches.enqueueChildren", parent, (ask) =>
-      this.#enqueue.storeChildren(ask, runs, { parent: parent.id, batch: null }),
+    return this.#underFence("batches.enqueueChildren", parent, (send) =>
+      this.#enqueue.storeChildren(send, runs, { parent: parent.id, batch: null }),
     );
   }
 
@@ -67,13 +67,13 @@ export class PostgresBatches extends Batches {
     const runs = batch.children.map(({ run }) => run);
     await this.#enqueue.rememberAll(batch.after ? [...runs, batch.after] : runs);
     const numbers = batch.after && this.#enqueue.numbersOf(batch.after);
-    return this.#underFence("batches.enqueue", batch.parent, async (ask, drive) => {
+    return this.#underFence("batches.enqueue", batch.parent, async (send, drive) => {
       const begun = await drive(beginBatch(batch, numbers));
       if ("made" in begun) return begun.made;
       const origin = { parent: batch.parent.id, batch: begun.id };
-      const stored = await this.#enqueue.storeChildren(ask, runs, origin);
+      const stored = await this.#enqueue.storeChildren(send, runs, origin);
       const { answer, counts } = await drive(fillBatch(begun.id, batch, stored));
-      await ask(sql.COUNT_BATCH, { batch: begun.id, ...counts });
+      await send(sql.COUNT_BATCH, { batch: begun.id, ...counts });
       return answer;
     });
   }
@@ -81,15 +81,15 @@ export class PostgresBatches extends Batches {
   async call(call: NewCall): Promise<OpenWaits | "stale"> {
     const { parent, child } = call;
     await this.#enqueue.rememberAll([child]);
-    return this.#underFence("batches.call", parent, async (ask, drive) => {
+    return this.#underFence("batches.call", parent, async (send, drive) => {
       const batch = batchOfCall(call);
       if (!(await drive(isCalled(call)))) {
         const begun = await drive(beginBatch(batch, null));
         if ("made" in begun) throw new Stale();
         const origin = { parent: parent.id, batch: begun.id };
-        const stored = await this.#enqueue.storeChildren(ask, [child], origin);
+        const stored = await this.#enqueue.storeChildren(send, [child], origin);
         const { counts } = await drive(fillBatch(begun.id, batch, stored));
-        await ask(sql.COUNT_BATCH, { batch: begun.id, ...counts });
+        await send(sql.COUNT_BATCH, { batch: begun.id, ...counts });
         await drive(addCall(call, begun.id));
       }
       return drive(readOpenWaits(parent.id));
@@ -112,14 +112,14 @@ export class PostgresBatches extends Batches {
   async #underFence<T>(
     what: string,
     { id, fence }: Grant,
-    work: (ask: Send, drive: Drive) => Promise<T>,
+    work: (send: Send, drive: Drive) => Promise<T>,
   ): Promise<T | "stale"> {
     try {
-      const value = await this.#session.patiently(what, () =>
+      const value = await this.#session.retryWhileUnavailable(what, () =>
         this.#transactions.run(async (query) => {
-          const ask: Send = (template, params) => this.#session.within(query, template, params);
-          const answer = await work(ask, (steps) => this.#session.drive(query, steps));
-          if ((await ask(sql.HELD, { parent: id, fence })).length === 0) throw new Stale();
+          const send: Send = (template, params) => this.#session.within(query, template, params);
+          const answer = await work(send, (steps) => this.#session.drive(query, steps));
+          if ((await send(sql.HELD, { parent: id, fence })).length === 0) throw new Stale();
           return answer;
         }),
       );

@@ -14,16 +14,16 @@ import {
   unfinished,
 } from "../checks/checks.js";
 import { Repairs } from "../checks/repairs.js";
-import type { Step } from "../session.js";
+import type { BoundStatement } from "../session.js";
 import { render } from "../sql/dialect.js";
 import { fillIn } from "../sql/template.js";
 import { LinkFailure, type PlainLink, type PostgresSource, plainLink } from "./connection.js";
 import { PIN_TRANSACTION } from "./pinned.js";
-import { DATABASE_CLOCK, type InTurn, type PostgresSession } from "./session.js";
+import { DATABASE_CLOCK, type Mutex, type PostgresSession } from "./session.js";
 
 const BEGIN = "begin isolation level repeatable read read only";
 /** The server's own timeout is shorter: then the connection stays usable for the next check. */
-const CLIENT_PATIENCE_MS = 5_000;
+const CLIENT_TIMEOUT_AFTER_MS = 5_000;
 const CANCELLED = "57014";
 
 /** For rare work that takes a connection of its own, one piece at a time. */
@@ -31,7 +31,7 @@ type RareParts = {
   readonly session: PostgresSession;
   readonly source: PostgresSource;
   readonly clock: Clock;
-  readonly inTurn: InTurn;
+  readonly mutex: Mutex;
 };
 
 export class PostgresChecks implements Checks {
@@ -42,7 +42,7 @@ export class PostgresChecks implements Checks {
   }
 
   async run({ own, timeLimitMs }: Parameters<Checks["run"]>[0]): Promise<readonly CheckFinding[]> {
-    return this.#rare.inTurn(() =>
+    return this.#rare.mutex(() =>
       this.#rare.session.described("checks.run", () => this.#check(own, timeLimitMs)),
     );
   }
@@ -90,7 +90,7 @@ export class PostgresChecks implements Checks {
   }
 
   async #ask(link: PlainLink, { text, isOwn }: Question, leftMs: number) {
-    const timeoutMs = leftMs + CLIENT_PATIENCE_MS;
+    const timeoutMs = leftMs + CLIENT_TIMEOUT_AFTER_MS;
     if (isOwn) return (await link.query({ text, timeoutMs })).rows;
     const send = async (filled: string, values: readonly unknown[]) =>
       (await link.query({ text: filled, values, timeoutMs })).rows;
@@ -120,11 +120,11 @@ export class PostgresRepairs extends Repairs {
     this.#rare = rare;
   }
 
-  protected whileStill(verb: string, steps: readonly Step[]): Promise<readonly number[]> {
-    return this.#rare.inTurn(() => this.#rare.session.described(verb, () => this.#still(steps)));
+  protected whileStill(verb: string, steps: readonly BoundStatement[]): Promise<readonly number[]> {
+    return this.#rare.mutex(() => this.#rare.session.described(verb, () => this.#still(steps)));
   }
 
-  async #still(steps: readonly Step[]): Promise<readonly number[]> {
+  async #still(steps: readonly BoundStatement[]): Promise<readonly number[]> {
     const link = await plainLink(this.#rare.source, this.#rare.clock);
     try {
       await link.query({ text: `begin; ${PIN_TRANSACTION}; set local lock_timeout = '20s'` });
@@ -139,7 +139,7 @@ export class PostgresRepairs extends Repairs {
   }
 
   /** How many rows it changed. */
-  async #change(link: PlainLink, { sql, params }: Step): Promise<number> {
+  async #change(link: PlainLink, { sql, params }: BoundStatement): Promise<number> {
     let changed = 0;
     const send = async (text: string, values: readonly unknown[]) => {
       const { rows, rowCount } = await link.query({ text, values, timeoutMs: TIMEOUT_MS });

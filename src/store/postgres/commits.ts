@@ -67,8 +67,8 @@ export class PostgresCommits implements CommitVerbs {
   async item(params: CommitItemParams): Promise<ItemResult> {
     return this.#transact<ItemResult>("commits.item", params, async ({ tx, query }) => {
       const item = await params.work(tx);
-      const ask: Send = (template, values) => this.#session.withinForeign(query, template, values);
-      const [answer] = await storeItems(ask, [item], STORE_ITEM_LAST);
+      const send: Send = (template, values) => this.#session.withinForeign(query, template, values);
+      const [answer] = await storeItems(send, [item], STORE_ITEM_LAST);
       if (answer !== "stored") throw new RolledBack(answer);
       return "stored";
     });

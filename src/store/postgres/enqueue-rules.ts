@@ -23,7 +23,7 @@ export type Send = (template: string, params: Row) => Promise<Row[]>;
 export type Origin = { readonly parent: RunId; readonly batch: number | null };
 
 export type Storing = {
-  readonly ask: Send;
+  readonly send: Send;
   /** The commit notifies this channel, unless it is null. */
   readonly channel: string | null;
   /** All or none: one refused run undoes the others. Null: the others are stored anyway. */
@@ -50,22 +50,22 @@ export function hasRules({ flow, key }: NewRun): boolean {
 
 /** How a layer is written: the texts depend on the transaction and on the maker of the runs. */
 type Texts = {
-  readonly ask: Send;
+  readonly send: Send;
   readonly change: (runs: string) => Promise<unknown>;
   readonly put: (runs: string) => Promise<unknown>;
 };
 
 export async function storeByRules(
   { runs, rows, isOpen, origin }: RuledRuns,
-  { ask, channel, undo }: Storing,
+  { send, channel, undo }: Storing,
 ): Promise<readonly EnqueueResult[]> {
   const rowOf = new Map(rows.map((row) => [String(row.id), row]));
   const put = isOpen ? sql.STORE_RUNS_LATER : sql.STORE_RUNS;
   const texts: Texts = {
-    ask,
-    change: (changed) => ask(isOpen ? sql.CHANGE_RUNS_LATER : sql.CHANGE_RUNS, { runs: changed }),
+    send,
+    change: (changed) => send(isOpen ? sql.CHANGE_RUNS_LATER : sql.CHANGE_RUNS, { runs: changed }),
     put: (fresh) =>
-      ask(origin ? sql.STORE_CHILDREN_LATER : put, { runs: fresh, channel, ...origin }),
+      send(origin ? sql.STORE_CHILDREN_LATER : put, { runs: fresh, channel, ...origin }),
   };
   const answers: EnqueueResult[] = [];
   for (const layer of layersOf(runs)) answers.push(...(await storeLayer(layer, rowOf, texts)));
@@ -76,11 +76,11 @@ export async function storeByRules(
 async function storeLayer(
   layer: readonly NewRun[],
   rowOf: ReadonlyMap<string, Row>,
-  { ask, change, put }: Texts,
+  { send, change, put }: Texts,
 ): Promise<readonly EnqueueResult[]> {
   const keyed = [...firstOfEachKey(layer).values()];
-  const holders = await takeKeys(keyed, rowOf, ask);
-  const { changed, holders: settled } = await meetRivals(keyed, holders, ask);
+  const holders = await takeKeys(keyed, rowOf, send);
+  const { changed, holders: settled } = await meetRivals(keyed, holders, send);
   const isStored = new Set(settled.filter(({ id, run }) => id === run).map(({ id }) => id));
   const fresh = layer.filter(({ id, key }) => key === null || isStored.has(id));
   if (changed.length > 0) await change(JSON.stringify(changed));
@@ -92,12 +92,12 @@ async function storeLayer(
 async function takeKeys(
   keyed: readonly NewRun[],
   rowOf: ReadonlyMap<string, Row>,
-  ask: Send,
+  send: Send,
 ): Promise<readonly KeyHolder[]> {
   if (keyed.length === 0) return [];
-  await ask(sql.TAKE_KEYS, { runs: JSON.stringify(keyed.map(({ id }) => rowOf.get(id))) });
+  await send(sql.TAKE_KEYS, { runs: JSON.stringify(keyed.map(({ id }) => rowOf.get(id))) });
   const keys = JSON.stringify(keyed.map((run, at) => ({ at, job: run.job, key: run.key?.key })));
-  const found = await ask(sql.KEY_HOLDERS, { keys });
+  const found = await send(sql.KEY_HOLDERS, { keys });
   return found.map(({ at, run, hash }) => ({
     id: (keyed[Number(at)] as NewRun).id,
     run: String(run),
@@ -109,7 +109,7 @@ async function takeKeys(
 async function meetRivals(
   keyed: readonly NewRun[],
   holders: readonly KeyHolder[],
-  ask: Send,
+  send: Send,
 ): Promise<{ readonly changed: readonly Row[]; readonly holders: readonly KeyHolder[] }> {
   const runOf = new Map(keyed.map((run) => [run.id, run]));
   const isRival = ({ id, run }: KeyHolder) =>
@@ -118,7 +118,7 @@ async function meetRivals(
   if (rivals.length === 0) return { changed: [], holders };
   const pulled = await pull(
     rivals.map(({ run }) => run),
-    ask,
+    send,
   );
   const changed: Row[] = [];
   const keys: Row[] = [];
@@ -152,25 +152,25 @@ async function meetRivals(
     }
     return { id: by.id, run, inputHash: key.inputHash };
   });
-  if (keys.length > 0) await ask(sql.PASS_KEYS, { keys: JSON.stringify(keys) });
+  if (keys.length > 0) await send(sql.PASS_KEYS, { keys: JSON.stringify(keys) });
   return { changed, holders: settled };
 }
 
 /** Takes runs that have not begun out of their tables; returns the limit that each of them waited under. */
 async function pull(
   ids: readonly string[],
-  ask: Send,
+  send: Send,
 ): Promise<ReadonlyMap<string, string | null>> {
   const pulled = new Map<string, string | null>();
   let open = ids;
   for (let tries = 0; open.length > 0 && tries < PULLS_MAX; tries += 1) {
-    for (const row of await ask(sql.PULL_PENDING, { ids: idArray(open) }))
+    for (const row of await send(sql.PULL_PENDING, { ids: idArray(open) }))
       pulled.set(String(row.id), row.flow === null ? null : String(row.flow));
     const left = open.filter((id) => !pulled.has(id));
     open =
       left.length === 0
         ? []
-        : (await ask(sql.UNBEGUN, { ids: idArray(left) })).map(({ id }) => String(id));
+        : (await send(sql.UNBEGUN, { ids: idArray(left) })).map(({ id }) => String(id));
   }
   return pulled;
 }

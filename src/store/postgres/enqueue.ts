@@ -94,7 +94,7 @@ export class PostgresEnqueue implements EnqueueVerbs {
     if (first === undefined) return [];
     if (mayBeUndone) await query(BEGIN_PART, []);
     const storing: Storing = {
-      ask: this.#noticing((template, params) =>
+      send: this.#noticing((template, params) =>
         this.#session.withinForeign(query, template, params),
       ),
       channel: this.#channel,
@@ -133,12 +133,12 @@ export class PostgresEnqueue implements EnqueueVerbs {
       });
       return runs.map(({ id }) => ({ id, deduplicated: false }));
     }
-    const answers = await this.#session.patiently("enqueue", () =>
+    const answers = await this.#session.retryWhileUnavailable("enqueue", () =>
       this.#transactions.run((query) =>
         storeByRules(
           { runs, rows, isOpen: false },
           {
-            ask: (template, values) => this.#session.within(query, template, values),
+            send: (template, values) => this.#session.within(query, template, values),
             channel: null,
             undo: isAtomic ? () => query("rollback") : null,
           },
@@ -173,7 +173,7 @@ export class PostgresEnqueue implements EnqueueVerbs {
   /** A duplicate id means that an earlier try committed some of these and its reply was lost. */
   async #storeOnce(rows: readonly Row[], wakesOthers: boolean): Promise<void> {
     const runs = { ...runColumns(rows), channel: wakesOthers ? this.#channel : null };
-    await this.#session.patiently("enqueue", async () => {
+    await this.#session.retryWhileUnavailable("enqueue", async () => {
       try {
         await this.#session.once(this.#session.work, sql.ENQUEUE, runs);
       } catch (error) {
@@ -193,11 +193,11 @@ export class PostgresEnqueue implements EnqueueVerbs {
     isAtomic: boolean,
   ): Promise<readonly EnqueueResult[]> {
     const { keyless, keyed } = byKey(runs, rows);
-    const holders = await this.#session.patiently("enqueue", () =>
+    const holders = await this.#session.retryWhileUnavailable("enqueue", () =>
       isAtomic
         ? this.#transactions.run((query) =>
             this.#storeAll(runs, rows, {
-              ask: (template, params) => this.#session.within(query, template, params),
+              send: (template, params) => this.#session.within(query, template, params),
               channel: null,
               undo: () => query("rollback"),
             }),
@@ -214,27 +214,27 @@ export class PostgresEnqueue implements EnqueueVerbs {
   async #storeAll(
     runs: readonly NewRun[],
     rows: readonly Row[],
-    { ask, channel, undo }: Storing,
+    { send, channel, undo }: Storing,
   ): Promise<readonly KeyHolder[]> {
     const { keyless, keyed } = byKey(runs, rows);
-    const holders = await this.#takeKeys(keyed, ask);
+    const holders = await this.#takeKeys(keyed, send);
     const isRefused = resultsOf(runs, holders).some((answer) => "conflict" in answer);
     if (isRefused) await undo?.();
     else if (keyless.length > 0 || channel !== null)
-      await ask(sql.ENQUEUE_MISSING, { ...runColumns(keyless), channel });
+      await send(sql.ENQUEUE_MISSING, { ...runColumns(keyless), channel });
     return holders;
   }
 
   /** The run of each key afterwards. A key may vanish between the two statements: then they run once more. */
   async #takeKeys(
     keyed: readonly Row[],
-    ask: Send,
+    send: Send,
     taking: string = sql.ENQUEUE_KEYED,
     origin: Partial<Origin> = {},
   ): Promise<readonly KeyHolder[]> {
     const holders: KeyHolder[] = [];
     for (let open = keyed; open.length > 0; ) {
-      const stored = await ask(taking, { runs: JSON.stringify(open), ...origin });
+      const stored = await send(taking, { runs: JSON.stringify(open), ...origin });
       const isStored = new Set(stored.map((row) => String(row.id)));
       for (const { id, inputHash } of open.filter((row) => isStored.has(String(row.id)))) {
         holders.push({ id: String(id), run: String(id), inputHash: String(inputHash) });
@@ -242,7 +242,7 @@ export class PostgresEnqueue implements EnqueueVerbs {
       const taken = open.filter((row) => !isStored.has(String(row.id)));
       if (taken.length === 0) return holders;
       const keys = JSON.stringify(taken.map((row, at) => ({ at, job: row.job, key: row.key })));
-      const found = await ask(sql.KEY_HOLDERS, { keys });
+      const found = await send(sql.KEY_HOLDERS, { keys });
       for (const { at, run, hash } of found) {
         const id = String(taken[Number(at)]?.id);
         holders.push({ id, run: String(run), inputHash: String(hash) });
@@ -258,28 +258,28 @@ export class PostgresEnqueue implements EnqueueVerbs {
    * are taken in one order over all statements, the same as in every other transaction.
    */
   async storeChildren(
-    ask: Send,
+    within: Send,
     runs: readonly NewRun[],
     origin: Origin,
   ): Promise<readonly EnqueueResult[]> {
-    const asking = this.#noticing(ask);
-    if (runs.some(hasRules)) return this.#storeChildrenByRules(asking, runs, origin);
+    const send = this.#noticing(within);
+    if (runs.some(hasRules)) return this.#storeChildrenByRules(send, runs, origin);
     const first = firstOfEachKey(runs);
     const keyless = runs.filter(({ key }) => key === null);
     for (const chunk of chunksOf(keyless)) {
       const rows = chunk.map((run) => this.#enqueueRow(run));
-      await asking(sql.ENQUEUE_CHILDREN, { ...runColumns(rows), channel: null, ...origin });
+      await send(sql.ENQUEUE_CHILDREN, { ...runColumns(rows), channel: null, ...origin });
     }
     const holders: KeyHolder[] = [];
     for (const chunk of chunksOf([...first.values()].sort(inKeyOrder))) {
       const rows = chunk.map((run) => this.#enqueueRow(run));
-      holders.push(...(await this.#takeKeys(rows, asking, sql.ENQUEUE_KEYED_CHILDREN, origin)));
+      holders.push(...(await this.#takeKeys(rows, send, sql.ENQUEUE_KEYED_CHILDREN, origin)));
     }
     return resultsOf(runs, holders);
   }
 
   async #storeChildrenByRules(
-    ask: Send,
+    send: Send,
     runs: readonly NewRun[],
     origin: Origin,
   ): Promise<readonly EnqueueResult[]> {
@@ -289,7 +289,7 @@ export class PostgresEnqueue implements EnqueueVerbs {
     const inOrder: EnqueueResult[] = [];
     for (const chunk of chunksOf(places.map(({ run }) => run))) {
       const rows = chunk.map((run) => this.#enqueueRow(run));
-      const storing = { ask, channel: null, undo: null };
+      const storing = { send, channel: null, undo: null };
       inOrder.push(...(await storeByRules({ runs: chunk, rows, isOpen: true, origin }, storing)));
     }
     const answers: EnqueueResult[] = [];
@@ -325,9 +325,9 @@ export class PostgresEnqueue implements EnqueueVerbs {
   }
 
   /** In a transaction that is not repeated here: it fails, and the next one reads the numbers again. */
-  #noticing(ask: Send): Send {
+  #noticing(send: Send): Send {
     return (template, params) =>
-      ask(template, params).catch((error: unknown) => {
+      send(template, params).catch((error: unknown) => {
         this.#hasForgotten(error);
         throw error;
       });

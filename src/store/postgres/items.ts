@@ -70,10 +70,10 @@ export class PostgresItems extends Items {
 
   override async store(given: readonly ItemWrite[]): Promise<readonly ItemResult[]> {
     const answers: ItemResult[] = [];
-    const ask: Send = (template, params) => this.#session.repeat("items.store", template, params);
+    const send: Send = (template, params) => this.#session.repeat("items.store", template, params);
     for (const places of inRounds(given)) {
       const round = places.map((at) => given[at] as ItemWrite);
-      const stored = await storeItems(ask, round, STORE_ITEMS);
+      const stored = await storeItems(send, round, STORE_ITEMS);
       places.forEach((at, place) => {
         answers[at] = stored[place] as ItemResult;
       });
@@ -87,15 +87,15 @@ export class PostgresItems extends Items {
  * themselves, and then one by one: storing an item again is harmless.
  */
 export async function storeItems(
-  ask: Send,
+  send: Send,
   given: readonly ItemWrite[],
   template: string,
 ): Promise<readonly ItemResult[]> {
-  const [row] = await ask(template, columnsOf(given));
+  const [row] = await send(template, columnsOf(given));
   if (row?.stored === given.length) return given.map(() => "stored");
   if (row?.is_held === false) return given.map(() => "stale");
   const [only, ...others] = given;
-  if (only && others.length === 0) return [await kept(ask, only)];
+  if (only && others.length === 0) return [await kept(send, only)];
   const grants = new Map<string, ItemWrite[]>();
   for (const item of given) {
     const name = `${item.id} ${item.fence}`;
@@ -104,7 +104,7 @@ export async function storeItems(
   const parts = grants.size > 1 ? [...grants.values()] : given.map((item) => [item]);
   const answers = new Map<ItemWrite, ItemResult>();
   for (const part of parts) {
-    const stored = await storeItems(ask, part, template);
+    const stored = await storeItems(send, part, template);
     part.forEach((item, at) => {
       answers.set(item, stored[at] as ItemResult);
     });
@@ -113,9 +113,9 @@ export async function storeItems(
 }
 
 /** A done item, which stays; one that another statement is storing at this moment is tried again. */
-async function kept(ask: Send, item: ItemWrite): Promise<ItemResult> {
+async function kept(send: Send, item: ItemWrite): Promise<ItemResult> {
   for (let tries = 1; tries <= STORE_TRIES_MAX; tries += 1) {
-    const [found] = await ask(ITEMS_BY_KEYS.postgres, {
+    const [found] = await send(ITEMS_BY_KEYS.postgres, {
       id: item.id,
       keys: textColumn([item.key], (key) => key),
     });

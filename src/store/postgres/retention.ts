@@ -7,11 +7,11 @@ import { pruneAudit } from "../audit.js";
 import { pruneExpiredKeys } from "../keys.js";
 import { prunePauses } from "../pause.js";
 import { type PruneParams, Retention, removeEnded } from "../retention.js";
-import { rows, type Steps } from "../session.js";
+import { rows, type Statements } from "../session.js";
 import { pruneSessions } from "../sessions.js";
 import type { PostgresSource } from "./connection.js";
 import { dropDays, dropDaysOfLogs, makeDays, thinLedger } from "./days.js";
-import type { InTurn, PostgresSession } from "./session.js";
+import type { Mutex, PostgresSession } from "./session.js";
 import { PRUNE_BATCHES } from "./sql/batches.js";
 import { PRUNE_FLOWS } from "./sql/limits.js";
 
@@ -74,21 +74,21 @@ export class PostgresRetention extends Retention {
   readonly #source: PostgresSource;
   readonly #clock: Clock;
   readonly #schema: string;
-  readonly #inTurn: InTurn;
+  readonly #mutex: Mutex;
 
   constructor(params: {
     readonly session: PostgresSession;
     readonly source: PostgresSource;
     readonly clock: Clock;
     readonly schema: string;
-    readonly inTurn: InTurn;
+    readonly mutex: Mutex;
   }) {
     super(params.session);
     this.#session = params.session;
     this.#source = params.source;
     this.#clock = params.clock;
     this.#schema = params.schema;
-    this.#inTurn = params.inTurn;
+    this.#mutex = params.mutex;
   }
 
   /** Ensures that today and the days after it exist. */
@@ -99,8 +99,8 @@ export class PostgresRetention extends Retention {
   /** History goes by whole days, so `limit` bounds only what is removed row by row. */
   async prune(params: PruneParams): Promise<number> {
     const { keepMs, keepTicksMs, keepLogsMs = keepMs, limit } = params;
-    const dropped = await this.#session.patiently("retention.prune", () =>
-      this.#inTurn(async () => {
+    const dropped = await this.#session.retryWhileUnavailable("retention.prune", () =>
+      this.#mutex(async () => {
         const days = await this.#days();
         await makeDays(days);
         return (
@@ -121,7 +121,7 @@ export class PostgresRetention extends Retention {
       keepLogsMs,
       limit,
     });
-    const prune = (work: () => Steps<number>) =>
+    const prune = (work: () => Statements<number>) =>
       this.#session.transaction("retention.prune", { lost: "repeat" }, work);
     const runs = await prune(() => pruneRuns({ keepMs, limit }));
     const alerts = await prune(() => pruneAlerts({ keepMs, limit }));
@@ -148,7 +148,10 @@ export class PostgresRetention extends Retention {
   }
 }
 
-function* pruneRuns(params: { readonly keepMs: number; readonly limit: number }): Steps<number> {
+function* pruneRuns(params: {
+  readonly keepMs: number;
+  readonly limit: number;
+}): Statements<number> {
   const old = yield* rows(OLD_RUNS, params);
   const ids = old.map(({ id }) => String(id));
   return yield* removeEnded("postgres", { ids, until: Number(old[0]?.until ?? 0) });

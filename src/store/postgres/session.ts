@@ -4,9 +4,9 @@
 import { OutcomeUnknownError, StoreUnavailableError } from "../../shared/errors.js";
 import { type Clock, delay } from "../../shared/ports.js";
 import type { TxQuery } from "../commits.js";
-import type { Lost, Statement as OneStatement, Steps, StoreSession, Write } from "../session.js";
+import type { Lost, Statement, Statements, StoreSession, Write } from "../session.js";
 import { render } from "../sql/dialect.js";
-import { type Dialect, fillIn, numbered, type Statement } from "../sql/template.js";
+import { type Dialect, type FilledStatement, fillIn, numbered } from "../sql/template.js";
 import {
   isWorthRepeating,
   LinkFailure,
@@ -19,7 +19,7 @@ import type { PostgresTransactions } from "./transactions.js";
 
 export const DATABASE_CLOCK = "(extract(epoch from clock_timestamp()) * 1000)::bigint";
 /** How long a repeatable verb is repeated before its caller gets the error. */
-const PATIENCE_MS = 30_000;
+const REPEATED_FOR_MS = 30_000;
 
 /** Our own session, which keeps a plan by name, or a caller's, which does not. */
 type AnyQuery = (text: string, values: readonly unknown[], name: string) => Promise<readonly Row[]>;
@@ -34,7 +34,7 @@ export class PostgresSession implements StoreSession {
   readonly #transactions: PostgresTransactions;
   readonly #clock: Clock;
   readonly #now: (() => number) | undefined;
-  readonly #statements = new Map<string, Statement & { readonly name: string }>();
+  readonly #statements = new Map<string, FilledStatement & { readonly name: string }>();
   #isClosed = false;
 
   constructor(params: {
@@ -69,11 +69,11 @@ export class PostgresSession implements StoreSession {
     return Number(rows[0]?.now);
   }
 
-  read({ verb, sql, params = {} }: OneStatement): Promise<readonly Row[]> {
+  read({ verb, sql, params = {} }: Statement): Promise<readonly Row[]> {
     return this.repeat(verb, render(sql, "postgres"), params);
   }
 
-  async reads<T>(verb: string, work: () => Steps<T>): Promise<T> {
+  async reads<T>(verb: string, work: () => Statements<T>): Promise<T> {
     const steps = work();
     let next = steps.next();
     while (!next.done) next = steps.next(await this.read({ verb, ...next.value }));
@@ -84,21 +84,23 @@ export class PostgresSession implements StoreSession {
     const template = render(sql, "postgres");
     const link = this[how.connection ?? "work"];
     const once = () => this.once(link, template, params);
-    return how.lost === "repeat" ? this.patiently(verb, once) : this.described(verb, once);
+    return how.lost === "repeat"
+      ? this.retryWhileUnavailable(verb, once)
+      : this.described(verb, once);
   }
 
-  transaction<T>(verb: string, { lost }: Lost, work: () => Steps<T>): Promise<T> {
+  transaction<T>(verb: string, { lost }: Lost, work: () => Statements<T>): Promise<T> {
     const once = () => this.#transactions.run((query) => this.drive(query, work()));
-    return lost === "repeat" ? this.patiently(verb, once) : this.described(verb, once);
+    return lost === "repeat" ? this.retryWhileUnavailable(verb, once) : this.described(verb, once);
   }
 
   /** Statements that are written once for both engines, inside an open transaction. */
-  async drive<T>(query: AnyQuery, steps: Steps<T>): Promise<T> {
+  async drive<T>(query: AnyQuery, statements: Statements<T>): Promise<T> {
     // Never resumed after an error: PostgreSQL has aborted the transaction by then.
-    let next = steps.next();
+    let next = statements.next();
     while (!next.done) {
       const { sql, params } = next.value;
-      next = steps.next(await this.within(query, render(sql, "postgres"), params));
+      next = statements.next(await this.within(query, render(sql, "postgres"), params));
     }
     return next.value;
   }
@@ -121,7 +123,7 @@ export class PostgresSession implements StoreSession {
     return rows.map(({ answer }) => JSON.parse(String(answer)) as Row);
   }
 
-  #statement(template: string): Statement & { readonly name: string } {
+  #statement(template: string): FilledStatement & { readonly name: string } {
     let statement = this.#statements.get(template);
     if (!statement) {
       const filled = numbered(template, this.dialect);
@@ -131,7 +133,7 @@ export class PostgresSession implements StoreSession {
     return statement;
   }
 
-  #values(statement: Statement, params: Row): unknown[] {
+  #values(statement: FilledStatement, params: Row): unknown[] {
     return statement.parameters.map((name) => (name === "now" ? this.#now?.() : params[name]));
   }
 
@@ -175,18 +177,18 @@ export class PostgresSession implements StoreSession {
 
   /** For reads, and for statements that change nothing more when they are repeated. */
   repeat(what: string, template: string, params: object): Promise<Row[]> {
-    return this.patiently(what, () => this.once(this.work, template, params as Row));
+    return this.retryWhileUnavailable(what, () => this.once(this.work, template, params as Row));
   }
 
-  async patiently<T>(what: string, ask: () => Promise<T>): Promise<T> {
+  async retryWhileUnavailable<T>(what: string, send: () => Promise<T>): Promise<T> {
     const startedAt = this.#clock.monotonicMs();
     let wasUnknown = false;
     for (let tries = 1; ; tries += 1) {
       try {
-        return await ask();
+        return await send();
       } catch (error) {
         wasUnknown ||= error instanceof LinkFailure && !error.isCertain;
-        const isOver = this.#isClosed || this.#clock.monotonicMs() - startedAt > PATIENCE_MS;
+        const isOver = this.#isClosed || this.#clock.monotonicMs() - startedAt > REPEATED_FOR_MS;
         if (isOver || !isWorthRepeating(error)) throw describe(what, error, { wasUnknown });
         await delay(this.#clock, Math.min(1_000, 20 * 2 ** Math.min(tries, 6)));
       }
@@ -211,9 +213,9 @@ function digest(text: string): string {
   return hash.toString(36);
 }
 
-export type InTurn = <T>(work: () => Promise<T>) => Promise<T>;
+export type Mutex = <T>(work: () => Promise<T>) => Promise<T>;
 
-export function newSemaphore(): InTurn {
+export function newMutex(): Mutex {
   let last: Promise<unknown> = Promise.resolve();
   return (work) => {
     const mine = last.then(work, work);

@@ -1,7 +1,7 @@
 // Suspends runs on PostgreSQL, and stores signals in callers' transactions.
 
 import type { Settlement } from "../claims.js";
-import { type Steps as Statements, run as send } from "../session.js";
+import { run, type Statements } from "../session.js";
 import {
   judgeRepeat,
   type NewSignal,
@@ -23,7 +23,7 @@ export class PostgresSteps extends Steps {
     const columns = settlementColumns([settlement]);
     // A statistics row of its own, so that a suspension and an exchange of one instance do not wait for each other.
     const shard = -1 - holder;
-    yield* send(SETTLE, { ...columns, shard, chance: random, isLastBeforeCommit: false });
+    yield* run(SETTLE, { ...columns, shard, chance: random, isLastBeforeCommit: false });
   }
 }
 
@@ -48,15 +48,15 @@ export class PostgresSignals extends Signals {
   }): Promise<SignalResult> {
     const { signal } = params;
     const query = await this.#callers.queryOf(params.tx, "signal().tx");
-    const ask = (template: string, values: object) =>
+    const send = (template: string, values: object) =>
       this.#session.withinForeign(query, template, { ...values });
-    const [added] = await ask(SEND_SIGNAL.add, signal);
+    const [added] = await send(SEND_SIGNAL.add, signal);
     if (added) {
-      await ask(NOTIFY, { channel: this.#channel });
+      await send(NOTIFY, { channel: this.#channel });
       return "stored";
     }
     const { name, key } = signal;
-    const [found] = await ask(SEND_SIGNAL.find, { name, key });
+    const [found] = await send(SEND_SIGNAL.find, { name, key });
     return judgeRepeat(signal, found);
   }
 }

@@ -31,7 +31,7 @@ import { PostgresLogs, PostgresProgress } from "./reports.js";
 import { PostgresRetention } from "./retention.js";
 import { PostgresRuns } from "./runs.js";
 import { PostgresSchedules } from "./schedules.js";
-import { newSemaphore, PostgresSession } from "./session.js";
+import { newMutex, PostgresSession } from "./session.js";
 import { PostgresSignals, PostgresSteps } from "./steps.js";
 import { PostgresTransactions, TRANSACTIONS_MAX } from "./transactions.js";
 
@@ -93,7 +93,7 @@ export class PostgresStore implements store.Store {
     });
     const enqueue = new PostgresEnqueue({ session, transactions, channel, wake });
     const work = new PostgresWork(session);
-    const rare = { session, source, clock, inTurn: newSemaphore() };
+    const rare = { session, source, clock, mutex: newMutex() };
     this.enqueue = enqueue;
     this.claims = new PostgresClaims({ session, clock, work });
     this.leases = new PostgresLeases(session, clock);

@@ -4,7 +4,7 @@
 
 import { addAudit } from "../audit.js";
 import { modeCode, type Row, statusCode } from "../rows.js";
-import { row, run, type Steps } from "../session.js";
+import { row, run, type Statements } from "../session.js";
 import {
   type BackfillChange,
   type CheckIn,
@@ -105,7 +105,7 @@ export function* createSchedule({
   edit,
   progress,
   audit,
-}: NewSchedule): Steps<number | null> {
+}: NewSchedule): Statements<number | null> {
   const created = yield* row(CREATE_SCHEDULE, { ...progress, ...editParams(edit), name });
   if (!created) return null;
   const id = Number(created.id);
@@ -120,7 +120,7 @@ export function* createSchedule({
 export function* writeRest(
   change: ScheduleChange,
   numbers: CheckInNumbers | undefined,
-): Steps<void> {
+): Statements<void> {
   const { id, standing, edit, release, delivery, backfill, beganAt, checkIn, audit } = change;
   yield* addAudit(audit);
   if (release !== undefined) yield* run(SET_RELEASE, { id, release });
@@ -135,13 +135,13 @@ export function* writeRest(
   if (checkIn) yield* putCheckIn(id, checkIn, numbers);
 }
 
-function* addVersion(id: number, edit: ScheduleEdit): Steps<void> {
+function* addVersion(id: number, edit: ScheduleEdit): Statements<void> {
   const { by, codeHash, release, isForced } = edit;
   yield* run(ADD_VERSION, { id, kind: EDIT_KINDS.indexOf(edit.kind), by });
   if (codeHash !== null) yield* run(SEE_DEFINITION, { id, codeHash, release, isForced });
 }
 
-function* putBackfill(schedule: number, change: BackfillChange): Steps<void> {
+function* putBackfill(schedule: number, change: BackfillChange): Statements<void> {
   const { state, by, isEnded, isCancelled, run: made } = change;
   yield* run(PUT_BACKFILL, { ...state, schedule, by, isEnded, isCancelled });
   yield* run(SET_BACKFILL, { id: state.id, schedule, isEnded });
@@ -152,7 +152,7 @@ function* putCheckIn(
   schedule: number,
   checkIn: CheckIn,
   numbers: CheckInNumbers | undefined,
-): Steps<void> {
+): Statements<void> {
   const [mode, status] = [modeCode(checkIn.mode), statusCode(checkIn.status)];
   const params = { ...checkIn, ...numbers, schedule, mode, status };
   if (!checkIn.isAgain) yield* run(ADD_CHECKED_IN, params);

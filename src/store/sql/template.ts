@@ -9,7 +9,7 @@ export type Dialect = {
   readonly now: string;
 };
 
-export type Statement = {
+export type FilledStatement = {
   readonly text: string;
   /** The parameters in the order of their numbers or places. */
   readonly parameters: readonly string[];
@@ -25,7 +25,7 @@ export function fillIn(template: string, dialect: Dialect): string {
 }
 
 /** For engines with numbered parameters: every `:name` becomes `$n`, the same name the same number. */
-export function numbered(template: string, dialect: Dialect): Statement {
+export function numbered(template: string, dialect: Dialect): FilledStatement {
   const parameters: string[] = [];
   const text = fillIn(template, dialect).replace(PARAMETER, (_, name: string) => {
     if (!parameters.includes(name)) parameters.push(name);
@@ -34,15 +34,15 @@ export function numbered(template: string, dialect: Dialect): Statement {
   return { text, parameters };
 }
 
-const unnamedBefore = new WeakMap<Dialect, Map<string, Statement>>();
+const unnamedBefore = new WeakMap<Dialect, Map<string, FilledStatement>>();
 
 /**
  * For engines whose parameters go by their order: every `:name` becomes `?`, a name as often as it occurs. SQLite's
  * libraries take a value by position in half the time of one by name. Stores that share a dialect share the result:
  * tests open thousands of them.
  */
-export function unnamed(template: string, dialect: Dialect): Statement {
-  const known = unnamedBefore.get(dialect) ?? new Map<string, Statement>();
+export function unnamed(template: string, dialect: Dialect): FilledStatement {
+  const known = unnamedBefore.get(dialect) ?? new Map<string, FilledStatement>();
   unnamedBefore.set(dialect, known);
   let statement = known.get(template);
   if (!statement) {

@@ -16,7 +16,7 @@ import {
 } from "../batches.js";
 import type { Grant } from "../claims.js";
 import type { EnqueueResult, NewRun } from "../enqueue.js";
-import { rows, type Steps } from "../session.js";
+import { rows, type Statements } from "../session.js";
 import { type OpenWaits, readOpenWaits } from "../steps.js";
 import { changeBatch } from "./child-counts.js";
 import type { SqliteFile } from "./connection.js";
@@ -33,20 +33,20 @@ export class SqliteBatches extends Batches {
   readonly #file: SqliteFile;
   readonly #enqueue: SqliteEnqueue;
   readonly #leases: LeaseRows;
-  readonly #flow: SqliteLimits;
+  readonly #limits: SqliteLimits;
 
   constructor(params: {
     readonly session: SqliteSession;
     readonly enqueue: SqliteEnqueue;
     readonly leases: LeaseRows;
-    readonly flow: SqliteLimits;
+    readonly limits: SqliteLimits;
   }) {
     super(params.session);
     this.#session = params.session;
     this.#file = params.session.file;
     this.#enqueue = params.enqueue;
     this.#leases = params.leases;
-    this.#flow = params.flow;
+    this.#limits = params.limits;
   }
 
   enqueueChildren({
@@ -80,7 +80,7 @@ export class SqliteBatches extends Batches {
     const origin = { parent: batch.parent.id, batch: begun.id };
     const stored = this.#enqueue.store({ runs, isAtomic: false }, now, origin);
     const { answer, counts } = this.#session.drive(fillBatch(begun.id, batch, stored), now);
-    changeBatch({ file: this.#file, flow: this.#flow }, { batch: begun.id, ...counts }, now);
+    changeBatch({ file: this.#file, limits: this.#limits }, { batch: begun.id, ...counts }, now);
     return answer;
   }
 
@@ -88,7 +88,7 @@ export class SqliteBatches extends Batches {
     const { parent, child } = call;
     return this.#session.transact("batches.call", (now) => {
       if (!this.#isHeld(parent)) return "stale";
-      const drive = <T>(steps: Steps<T>) => this.#session.drive(steps, now);
+      const drive = <T>(statements: Statements<T>) => this.#session.drive(statements, now);
       if (!drive(isCalled(call))) {
         const batch = batchOfCall(call);
         const begun = drive(beginBatch(batch, null));
@@ -96,7 +96,11 @@ export class SqliteBatches extends Batches {
         const origin = { parent: parent.id, batch: begun.id };
         const stored = this.#enqueue.store({ runs: [child], isAtomic: false }, now, origin);
         const { counts } = drive(fillBatch(begun.id, batch, stored));
-        changeBatch({ file: this.#file, flow: this.#flow }, { batch: begun.id, ...counts }, now);
+        changeBatch(
+          { file: this.#file, limits: this.#limits },
+          { batch: begun.id, ...counts },
+          now,
+        );
         drive(addCall(call, begun.id));
       }
       return drive(readOpenWaits(parent.id));

@@ -14,7 +14,7 @@ import {
   unfinished,
 } from "../checks/checks.js";
 import { Repairs } from "../checks/repairs.js";
-import type { Step } from "../session.js";
+import type { BoundStatement } from "../session.js";
 import { render } from "../sql/dialect.js";
 import type { Dialect } from "../sql/template.js";
 import type { Row, SqliteFile } from "./connection.js";
@@ -79,7 +79,7 @@ export class SqliteRepairs extends Repairs {
     this.#session = session;
   }
 
-  protected whileStill(verb: string, steps: readonly Step[]): Promise<readonly number[]> {
+  protected whileStill(verb: string, steps: readonly BoundStatement[]): Promise<readonly number[]> {
     const { file } = this.#session;
     return this.#session.transact(verb, (now) =>
       steps.map(({ sql, params }) => file.run(render(sql, "sqlite"), { ...params, now })),

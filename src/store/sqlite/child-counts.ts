@@ -27,7 +27,7 @@ select then_run, :now, :now, then_lane, then_policy, then_version, then_priority
     'cancelled', cancelled)
 from {batch} where id = :batch`;
 
-type Tables = { readonly file: SqliteFile; readonly flow: SqliteLimits };
+type Tables = { readonly file: SqliteFile; readonly limits: SqliteLimits };
 
 /** Counts ends and revivals; returns how many runs that follow batches were made. */
 export function countChildren(
@@ -71,7 +71,7 @@ function storeEndsOfCalls(file: SqliteFile, changes: readonly ChildChange[], now
 }
 
 /** The transaction that ends a batch for the first time makes the run that follows it. */
-export function changeBatch({ file, flow }: Tables, change: Row, now: number): boolean {
+export function changeBatch({ file, limits }: Tables, change: Row, now: number): boolean {
   const { batch } = change;
   const after = file.get(COUNT_BATCH, change);
   if (!after || after.ended_at !== null || after.unended !== 0) return false;
@@ -80,8 +80,8 @@ export function changeBatch({ file, flow }: Tables, change: Row, now: number): b
   file.run(CONTINUE_BATCH, { batch, now });
   const run = String(ended.then_run);
   const ids = JSON.stringify([run]);
-  const limit = flow.flowsOf([run]).get(run);
+  const limit = limits.flowsOf([run]).get(run);
   file.run(limit === undefined ? READY_SCHEDULE_RUNS : GATE_SCHEDULE_RUNS, { ids, now });
-  if (limit !== undefined) flow.stand(run, limit, now);
+  if (limit !== undefined) limits.stand(run, limit, now);
   return true;
 }

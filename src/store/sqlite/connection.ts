@@ -6,7 +6,7 @@ import { resolve as resolvePath } from "node:path";
 import { collectGarbage } from "../../shared/adapters/garbage.js";
 import { StoreReadOnlyError, StoreUnavailableError } from "../../shared/errors.js";
 import { type Clock, delay, type Random } from "../../shared/ports.js";
-import { type Dialect, overRows, type Statement, unnamed } from "../sql/template.js";
+import { type Dialect, type FilledStatement, overRows, unnamed } from "../sql/template.js";
 import {
   busyTimeoutMs,
   checkVersion,
@@ -40,7 +40,7 @@ type SqliteParams = {
   readonly mayCreate: boolean;
   readonly dialect: Dialect;
 };
-const PATIENCE_MS = 30_000;
+const BUSY_RETRIED_FOR_MS = 30_000;
 /** A write checks that the file is in its place if this much time has passed since the last check. */
 const LOOK_EVERY_MS = 1_000;
 
@@ -275,7 +275,7 @@ export class SqliteFile {
   #prepare(template: string): Prepared {
     let prepared = this.#prepared.get(template);
     if (!prepared) {
-      const { text, parameters }: Statement = unnamed(template, this.#params.dialect);
+      const { text, parameters }: FilledStatement = unnamed(template, this.#params.dialect);
       prepared = { parameters, statement: this.#open().prepare(text) };
       this.#prepared.set(template, prepared);
     }
@@ -309,7 +309,7 @@ export class SqliteFile {
         if (sqliteCode(error) === RESULT_CODES.READONLY)
           throw new StoreReadOnlyError({ file: nameOf(source), tried: what, cause: error });
         if (!isBusy(error)) throw error;
-        if (clock.monotonicMs() - startedAt > PATIENCE_MS) {
+        if (clock.monotonicMs() - startedAt > BUSY_RETRIED_FOR_MS) {
           const why =
             error instanceof OwnersTransaction ? error.message : "the file was locked for 30 s";
           throw new StoreUnavailableError({ tried: `${what} (${why})`, cause: error });

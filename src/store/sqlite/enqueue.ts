@@ -116,16 +116,16 @@ export class Refused extends Error {
 export class SqliteEnqueue implements EnqueueVerbs {
   readonly #session: SqliteSession;
   readonly #file: SqliteFile;
-  readonly #flow: SqliteLimits;
+  readonly #limits: SqliteLimits;
   readonly #lanes = new Map<string, number>();
   /** By identity: a policy is made once with its job. */
   readonly #policies = new WeakMap<Policy, number>();
   readonly #others = new WeakMap<SqliteHandle, SqliteEnqueue>();
 
-  constructor(session: SqliteSession, flow: SqliteLimits) {
+  constructor(session: SqliteSession, limits: SqliteLimits) {
     this.#session = session;
     this.#file = session.file;
-    this.#flow = flow;
+    this.#limits = limits;
   }
 
   async runs(params: EnqueueParams): Promise<readonly EnqueueResult[]> {
@@ -238,10 +238,10 @@ export class SqliteEnqueue implements EnqueueVerbs {
     const flow = isReplaced
       ? by.flow === undefined
         ? null
-        : this.#flow.flow(by.job, by.flow)
-      : ((pulled.flow as number | null | undefined) ?? this.#flow.flowOf(id));
-    this.#flow.leave([id], now);
-    if (flow !== null) this.#flow.place({ id, dueAt, lane, policy, priority, flow }, now);
+        : this.#limits.flow(by.job, by.flow)
+      : ((pulled.flow as number | null | undefined) ?? this.#limits.flowOf(id));
+    this.#limits.leave([id], now);
+    if (flow !== null) this.#limits.place({ id, dueAt, lane, policy, priority, flow }, now);
     else this.#place([id], { dueAt, lane, policy, priority }, now);
     return true;
   }
@@ -255,8 +255,8 @@ export class SqliteEnqueue implements EnqueueVerbs {
         this.#place(stored, columns, now);
         continue;
       }
-      const flow = this.#flow.flow(job, key);
-      for (const id of stored) this.#flow.place({ id, dueAt, lane, policy, priority, flow }, now);
+      const flow = this.#limits.flow(job, key);
+      for (const id of stored) this.#limits.place({ id, dueAt, lane, policy, priority, flow }, now);
     }
   }
 

@@ -15,17 +15,17 @@ from {job} j join {policy} p on p.id = j.policy where j.name in (select value fr
 export class SqliteJobs extends Jobs {
   readonly #session: SqliteSession;
   readonly #enqueue: SqliteEnqueue;
-  readonly #flow: SqliteLimits;
+  readonly #limits: SqliteLimits;
 
   constructor(params: {
     readonly session: SqliteSession;
     readonly enqueue: SqliteEnqueue;
-    readonly flow: SqliteLimits;
+    readonly limits: SqliteLimits;
   }) {
     super(params.session);
     this.#session = params.session;
     this.#enqueue = params.enqueue;
-    this.#flow = params.flow;
+    this.#limits = params.limits;
   }
 
   announce(jobs: readonly JobAnnouncement[]): Promise<void> {
@@ -46,6 +46,6 @@ export class SqliteJobs extends Jobs {
     this.#enqueue.lane(queue, name);
     const params = { ...columns, policy: this.#enqueue.policy(policy) };
     const changed = this.#session.drive(row(ANNOUNCE_JOB, params), now);
-    if (changed) this.#flow.reopen(name, limits, now);
+    if (changed) this.#limits.reopen(name, limits, now);
   }
 }

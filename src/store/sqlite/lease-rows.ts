@@ -153,13 +153,13 @@ const NONE: Claimed = { count: 0, freeAt: null };
 
 export class LeaseRows {
   readonly #file: SqliteFile;
-  readonly #flow: SqliteLimits;
-  readonly #tables: { readonly file: SqliteFile; readonly flow: SqliteLimits };
+  readonly #limits: SqliteLimits;
+  readonly #tables: { readonly file: SqliteFile; readonly limits: SqliteLimits };
 
-  constructor(file: SqliteFile, flow: SqliteLimits) {
+  constructor(file: SqliteFile, limits: SqliteLimits) {
     this.#file = file;
-    this.#flow = flow;
-    this.#tables = { file, flow };
+    this.#limits = limits;
+    this.#tables = { file, limits };
   }
 
   settle(
@@ -238,7 +238,7 @@ export class LeaseRows {
   }
 
   #claimLimited(params: ExchangeParams, now: number): Claimed {
-    const { taken, freeAt } = this.#flow.claim(params, now);
+    const { taken, freeAt } = this.#limits.claim(params, now);
     const isApart = (params.apart ?? []).length > 0;
     for (const [lane, rows] of byLane(taken)) {
       this.#grant(rows, { ...params, lane, suspect: params.wantsSuspect ? 1 : 0, now, isApart });
@@ -356,8 +356,8 @@ export class LeaseRows {
       this.#file.runEach(END_SCHEDULE_RUNS, rows, { now });
     }
     if (ended.length > 0) this.#file.run(WAKE_ENDED, { ids: JSON.stringify(ended), now });
-    this.#flow.leave(left, now);
-    this.#flow.return(limited, now);
+    this.#limits.leave(left, now);
+    this.#limits.return(limited, now);
     return children.length > 0 && countChildren(this.#tables, children, now) > 0;
   }
 
@@ -380,11 +380,11 @@ export class LeaseRows {
     const attempt = Number(outcome.attempt);
     const extra = Number(outcome.extra) + 1;
     const again: Pending = [id, 0, attempt, 0, 0, 0, extra, 0];
-    const flow = this.#flow.flowsOf([id]).get(id);
+    const flow = this.#limits.flowsOf([id]).get(id);
     if (isGated || flow !== undefined) this.#file.run(GATE_REVIVED, { id, attempt, extra, now });
     else this.#file.runEach(INSERT_READY, [again], { now });
-    if (flow !== undefined && isGated) this.#flow.keep(id, flow);
-    else if (flow !== undefined) this.#flow.stand(id, flow, now);
+    if (flow !== undefined && isGated) this.#limits.keep(id, flow);
+    else if (flow !== undefined) this.#limits.stand(id, flow, now);
     return true;
   }
 }

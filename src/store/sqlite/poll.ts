@@ -70,11 +70,11 @@ type Polled = {
 
 export class SqliteWork implements WorkVerbs {
   readonly #session: SqliteSession;
-  readonly #flow: SqliteLimits;
+  readonly #limits: SqliteLimits;
 
-  constructor(session: SqliteSession, flow: SqliteLimits) {
+  constructor(session: SqliteSession, limits: SqliteLimits) {
     this.#session = session;
-    this.#flow = flow;
+    this.#limits = limits;
   }
 
   poll(params: PollParams): Promise<PollResult> {
@@ -88,7 +88,7 @@ export class SqliteWork implements WorkVerbs {
   promote({ limit }: { readonly limit: number }): Promise<number> {
     const { file } = this.#session;
     return this.#session.transact("promote", (now) => {
-      const limited = this.#flow.promote({ limit }, now);
+      const limited = this.#limits.promote({ limit }, now);
       // These runs now wait behind their gates: the rest of the limit is for due runs beside them.
       const rest = { limit: limit - limited, now };
       file.run(PROMOTE, rest);

@@ -67,7 +67,7 @@ const VISITED_MAX = 10_000;
 /** The parts whose own rows grow old. */
 type Parts = {
   readonly session: SqliteSession;
-  readonly flow: SqliteLimits;
+  readonly limits: SqliteLimits;
 };
 
 export class SqliteRetention extends Retention {
@@ -81,7 +81,7 @@ export class SqliteRetention extends Retention {
   }
 
   prune({ keepMs, keepTicksMs, keepLogsMs = keepMs, limit }: PruneParams): Promise<number> {
-    const { session, flow } = this.#parts;
+    const { session, limits } = this.#parts;
     const { file } = session;
     return session.transact("retention.prune", (now) => {
       const before = firstIdAt(now - keepMs);
@@ -96,7 +96,7 @@ export class SqliteRetention extends Retention {
         keepTicksMs < keepMs ? this.#thinLedger({ keepTicksMs, limit, now }) : 0,
         file.run(PRUNE_BACKFILLS, { keepMs, now }),
         file.run(PRUNE_BATCHES, { keepMs, limit, now }),
-        flow.prune(limit, now),
+        limits.prune(limit, now),
         keepLogsMs < keepMs ? file.run(PRUNE_OLD_LOGS, oldLines) : 0,
         session.drive(pruneAlerts({ keepMs, limit }), now),
         session.drive(prunePauses(keepMs), now),

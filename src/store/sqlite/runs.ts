@@ -36,18 +36,18 @@ export class SqliteRuns extends Runs {
   readonly #session: SqliteSession;
   readonly #file: SqliteFile;
   readonly #leases: LeaseRows;
-  readonly #flow: SqliteLimits;
+  readonly #limits: SqliteLimits;
 
   constructor(params: {
     readonly session: SqliteSession;
     readonly leases: LeaseRows;
-    readonly flow: SqliteLimits;
+    readonly limits: SqliteLimits;
   }) {
     super(params.session);
     this.#session = params.session;
     this.#file = params.session.file;
     this.#leases = params.leases;
-    this.#flow = params.flow;
+    this.#limits = params.limits;
   }
 
   cancel({
@@ -77,7 +77,7 @@ export class SqliteRuns extends Runs {
       const status = statusCode("cancelled");
       writes.end({ id, schedule, batch, status, error: CANCELLED_ERROR });
       this.#leases.enter(writes, { now, random });
-      this.#flow.leave([id], now);
+      this.#limits.leave([id], now);
       return "cancelled";
     }
     const lease = this.#file.get(HOLDING, { id }) as LeaseRow | undefined;

@@ -32,20 +32,20 @@ export class SqliteSchedules extends Schedules {
   readonly #file: SqliteFile;
   readonly #enqueue: SqliteEnqueue;
   readonly #leases: LeaseRows;
-  readonly #flow: SqliteLimits;
+  readonly #limits: SqliteLimits;
 
   constructor(params: {
     readonly session: SqliteSession;
     readonly enqueue: SqliteEnqueue;
     readonly leases: LeaseRows;
-    readonly flow: SqliteLimits;
+    readonly limits: SqliteLimits;
   }) {
     super(params.session);
     this.#session = params.session;
     this.#file = params.session.file;
     this.#enqueue = params.enqueue;
     this.#leases = params.leases;
-    this.#flow = params.flow;
+    this.#limits = params.limits;
   }
 
   async due({ limit, only }: { readonly limit: number; readonly only?: "gates" }) {
@@ -145,15 +145,15 @@ export class SqliteSchedules extends Schedules {
     }
     if (rows.length === 0) return;
     this.#file.runEach(sql.INSERT_SCHEDULE_RUNS, rows, { now });
-    const flows = this.#flow.flowsOf([...ready, ...gated]);
+    const flows = this.#limits.flowsOf([...ready, ...gated]);
     const standing = ready.filter((id) => flows.has(id));
     if (standing.length > 0) ready = ready.filter((id) => !flows.has(id));
     if (ready.length > 0)
       this.#file.run(sql.READY_SCHEDULE_RUNS, { ids: JSON.stringify(ready), now });
     const held = [...gated, ...standing];
     if (held.length > 0) this.#file.run(sql.GATE_SCHEDULE_RUNS, { ids: JSON.stringify(held), now });
-    for (const [id, flow] of flows) this.#flow.keep(id, flow);
-    for (const id of standing) this.#flow.stand(id, flows.get(id) as number, now);
+    for (const [id, flow] of flows) this.#limits.keep(id, flow);
+    for (const id of standing) this.#limits.stand(id, flows.get(id) as number, now);
   }
 
   #openGates(changes: readonly Change[], now: number): void {
@@ -161,7 +161,7 @@ export class SqliteSchedules extends Schedules {
     if (opened.length === 0) return;
     const ids = JSON.stringify(opened);
     const limited = this.#file.all(sql.LIMITED_GATED, { ids });
-    for (const { id, flow } of limited) this.#flow.stand(String(id), Number(flow), now);
+    for (const { id, flow } of limited) this.#limits.stand(String(id), Number(flow), now);
     this.#file.run(sql.OPEN_GATES, { ids });
     this.#file.run(sql.DELETE_OPENED, { ids });
   }

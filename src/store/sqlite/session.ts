@@ -4,7 +4,7 @@
 import type { AuditEntry } from "../../operations/rules/audit.js";
 import { addAudit } from "../audit.js";
 import type { Row } from "../rows.js";
-import type { Lost, Params, Statement, Steps, StoreSession, Write } from "../session.js";
+import type { Lost, Params, Statement, Statements, StoreSession, Write } from "../session.js";
 import { render, type SqlText } from "../sql/dialect.js";
 import type { SqliteFile } from "./connection.js";
 
@@ -36,7 +36,7 @@ export class SqliteSession implements StoreSession {
     return this.file.read(() => this.#send(sql, params, this.now()));
   }
 
-  reads<T>(_: string, work: () => Steps<T>): Promise<T> {
+  reads<T>(_: string, work: () => Statements<T>): Promise<T> {
     return this.file.read(() => this.drive(work(), this.now()));
   }
 
@@ -44,16 +44,16 @@ export class SqliteSession implements StoreSession {
     return this.transact(verb, (now) => this.#send(sql, params, now));
   }
 
-  transaction<T>(verb: string, _: Lost, work: () => Steps<T>): Promise<T> {
+  transaction<T>(verb: string, _: Lost, work: () => Statements<T>): Promise<T> {
     return this.transact(verb, (now) => this.drive(work(), now));
   }
 
   /** Statements that are written once for both engines, inside an open transaction. */
-  drive<T>(steps: Steps<T>, now: number): T {
-    let next = steps.next();
+  drive<T>(statements: Statements<T>, now: number): T {
+    let next = statements.next();
     while (!next.done) {
       const { sql, params } = next.value;
-      next = steps.next(this.#send(sql, params, now));
+      next = statements.next(this.#send(sql, params, now));
     }
     return next.value;
   }

@@ -1,7 +1,7 @@
 // Suspends runs on SQLite, and stores signals in callers' transactions.
 
 import type { Settlement } from "../claims.js";
-import type { Steps as Statements } from "../session.js";
+import type { Statements } from "../session.js";
 import { type NewSignal, type SignalResult, Signals, sending } from "../signals.js";
 import { Steps, type SuspendParams } from "../steps.js";
 import { callersHandle } from "./enqueue.js";
