@@ -62,7 +62,7 @@ function addressInput() {
           ? { value: { address } }
           : { issues: [{ message: "must begin with 0x", path: ["address"] }] };
       },
-      types: undefined as unknown as { input: Input; output: Input },
+      types: {} as { input: Input; output: Input },
     },
   };
 }

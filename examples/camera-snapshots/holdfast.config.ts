@@ -5,6 +5,7 @@ import { mkdirSync } from "node:fs";
 import path from "node:path";
 import { fileURLToPath } from "node:url";
 import { Holdfast, redisLocks } from "holdfast";
+import { sql } from "kysely";
 import { migrate, openDatabase } from "../shared/database.js";
 import { defineSnapshots, scheduleCameras } from "./snapshots.js";
 
@@ -13,13 +14,13 @@ const { env } = process;
 const folder = env.DATA_FOLDER || ".holdfast/camera-snapshots";
 mkdirSync(folder, { recursive: true });
 
-const db = await openDatabase(env.HOLDFAST_DATABASE_URL || `sqlite:${folder}/snapshots.db`);
+const database = openDatabase(env.HOLDFAST_DATABASE_URL || `sqlite:${folder}/snapshots.db`);
+const { db, handle } = database;
 const holdfast = new Holdfast({
-  database: db.handle,
+  database: handle,
   ...(env.REDIS_URL && { locks: redisLocks(await redis(env.REDIS_URL)) }),
 });
 const snapshot = defineSnapshots(holdfast, {
-  db,
   camerasUrl: env.CAMERAS_URL || "http://127.0.0.1:4795",
   folder: path.join(folder, "pictures"),
   lease: env.SNAPSHOT_LEASE || "30s",
@@ -27,12 +28,12 @@ const snapshot = defineSnapshots(holdfast, {
 
 // Instances that start together make the tables one after the other.
 const prepared = await holdfast.lock("prepare camera-snapshots", { wait: "30s" }, async () => {
-  await migrate(db, path.join(here, "migrations"));
+  await migrate(database, path.join(here, "migrations"));
   for (let at = 1; at <= Number(env.CAMERAS || 12); at += 1) {
-    const camera = [`cam-${String(at).padStart(2, "0")}`, env.CAMERAS_EVERY || "5s"];
-    await db.query(
-      "insert into cameras (id, every) values ($1, $2) on conflict do nothing",
-      camera,
+    const id = `cam-${String(at).padStart(2, "0")}`;
+    const every = env.CAMERAS_EVERY || "5s";
+    await sql`insert into cameras (id, every) values (${id}, ${every}) on conflict do nothing`.execute(
+      db,
     );
   }
 });

@@ -1,11 +1,11 @@
-// Snapshots of many cameras. That each tick is taken once, whoever is there, is the schedule's affair; that
-// nobody else looks through a camera meanwhile is the lock's, because a camera serves one caller at a time.
+// Snapshots of many cameras. The schedule sees to it that each tick is taken once, whoever is there; the lock, that
+// nobody else looks through a camera meanwhile: a camera serves one caller at a time.
 
 import { mkdir, rename, writeFile } from "node:fs/promises";
 import path from "node:path";
 import type { Holdfast } from "holdfast";
+import { type Kysely, sql } from "kysely";
 import { z } from "zod";
-import type { AppDatabase } from "../shared/database.js";
 
 export const snapshotInput = z.object({
   camera: z.string().regex(/^[a-z0-9-]+$/, "must be a camera such as cam-01"),
@@ -19,7 +19,6 @@ export const snapshotInput = z.object({
 });
 
 export type SnapshotsOptions = {
-  readonly db: AppDatabase;
   readonly camerasUrl: string;
   /** Where the pictures go. */
   readonly folder: string;
@@ -29,64 +28,54 @@ export type SnapshotsOptions = {
 
 export const lockOf = (camera: string) => `camera ${camera}`;
 
-export function defineSnapshots(holdfast: Holdfast, options: SnapshotsOptions) {
-  const { db, camerasUrl, folder, lease = "30s" } = options;
+const INSERT = `
+  insert into snapshots (run_id, execution_id, camera, fence, instance, file) values ($1, $2, $3, $4, $5, $6)`;
 
+export function defineSnapshots(holdfast: Holdfast, options: SnapshotsOptions) {
+  const { camerasUrl, folder, lease = "30s" } = options;
   return holdfast.job("snapshot", {
     input: snapshotInput,
     lease,
     // Less than the six minutes of a lock: one that hangs lets go of its camera before others may take it.
     timeout: "5m",
     async run({ camera, wait, priority }, ctx) {
-      // One for each attempt: what a second one does is told apart from what the first one did.
-      const executionId = `${ctx.runId}-${ctx.attempt}`;
+      // One for each attempt: a second one does not touch the picture of the first.
+      const execution = `${ctx.runId}-${ctx.attempt}`;
       const held = await holdfast.lock(lockOf(camera), { wait, priority }, async (lock) => {
         const signal = AbortSignal.any([lock.signal, ctx.signal]);
-        const picture = await look(`${camerasUrl}/${camera}`, { fence: lock.fence, signal });
-        return store(picture, path.join(folder, camera, `${executionId}.png`));
+        const headers = { fence: String(lock.fence ?? 0) };
+        const response = await fetch(`${camerasUrl}/${camera}`, { headers, signal });
+        if (!response.ok) throw new Error(`${response.status}: ${await response.text()}`);
+        return store(response, path.join(folder, camera, `${execution}.png`));
       });
       if (!held.acquired) {
         const { holder, until } = held;
         ctx.log.info({ camera, holder }, "the camera is in use, this snapshot is left out");
-        return { skipped: true, reason: "locked", holder, until: until?.toISOString() ?? null };
+        return { skipped: true, reason: "locked", holder, until };
       }
-      const row = [ctx.runId, executionId, camera, held.fence, holdfast.instanceId, held.value];
-      await ctx.commit((tx) => db.within(tx, [[INSERT, row]], { file: held.value }));
+      await ctx.commit((tx) => {
+        const { fence, value: file } = held;
+        tx.query(INSERT, [ctx.runId, execution, camera, fence, holdfast.instanceId, file]);
+        return { file };
+      });
     },
   });
 }
 
-const INSERT = `
-  insert into snapshots (run_id, execution_id, camera, fence, instance, file) values ($1, $2, $3, $4, $5, $6)`;
-
 /** A schedule for each camera that the table has. */
 export async function scheduleCameras(
   holdfast: Holdfast,
-  {
-    db,
-    snapshot,
-  }: { readonly db: AppDatabase; readonly snapshot: ReturnType<typeof defineSnapshots> },
+  { db, snapshot }: { db: Kysely<unknown>; snapshot: ReturnType<typeof defineSnapshots> },
 ): Promise<void> {
-  for (const { id, every } of await db.query("select id, every from cameras order by id"))
-    holdfast.schedule(`snapshot of ${id}`, snapshot, {
-      every: String(every),
-      input: { camera: String(id) },
-    });
-}
-
-async function look(
-  url: string,
-  { fence, signal }: { readonly fence: number | null; readonly signal: AbortSignal },
-): Promise<Buffer> {
-  const response = await fetch(url, { headers: { fence: String(fence ?? 0) }, signal });
-  if (response.ok) return Buffer.from(await response.arrayBuffer());
-  throw new Error(`the camera answered ${response.status}: ${await response.text()}`);
+  const { rows } = await sql<{ id: string; every: string }>`select * from cameras`.execute(db);
+  for (const { id, every } of rows)
+    holdfast.schedule(`snapshot of ${id}`, snapshot, { every, input: { camera: id } });
 }
 
 /** Whole or not at all, also if the process dies in between. */
-async function store(picture: Buffer, file: string): Promise<string> {
+async function store(picture: Response, file: string): Promise<string> {
   await mkdir(path.dirname(file), { recursive: true });
-  await writeFile(`${file}.part`, picture);
+  await writeFile(`${file}.part`, Buffer.from(await picture.arrayBuffer()));
   await rename(`${file}.part`, file);
   return file;
 }

@@ -2,7 +2,8 @@
 // attempt: one that was taken for dead and is not can add nothing to what its successor does.
 
 import { randomUUID } from "node:crypto";
-import { type AppDatabase, migrate, type Row, type Statement } from "../shared/database.js";
+import { type Kysely, sql } from "kysely";
+import { type AppDatabase, migrate } from "../shared/database.js";
 import type { Listing } from "./listings.js";
 import { STUDIES, type StudyInput } from "./studies.js";
 
@@ -14,125 +15,97 @@ export type StudyResult = {
   readonly targetErrorReason: string | null;
 };
 
-export type Attempt = { readonly runId: string; readonly fence: number };
+export type Found = StudyResult & { targetStats: object; listings: readonly Listing[] };
+type Attempt = { readonly runId: string; readonly fence: number };
 
-/** Where a listing may go from where it is. */
-const REVIEWS = {
-  APPROVED: ["NEW"],
-  REJECTED: ["NEW", "APPROVED"],
-  COMPLETED: ["APPROVED"],
-} as const;
+/** Where a listing may come from. */
+const REVIEWS = { APPROVED: ["NEW"], REJECTED: ["NEW", "APPROVED"], COMPLETED: ["APPROVED"] };
 
-export async function prepareTables(db: AppDatabase): Promise<void> {
-  await migrate(db, new URL("./migrations", import.meta.url).pathname);
-  for (const study of STUDIES) await addStudy(db, study);
+export async function prepareTables(database: AppDatabase): Promise<void> {
+  await migrate(database, new URL("./migrations", import.meta.url).pathname);
+  for (const study of STUDIES) await addStudy(database.db, study);
 }
 
 export async function addStudy(
-  db: AppDatabase,
-  study: readonly [id: string, targetCountry: string, sourceCountry: string],
+  db: Kysely<unknown>,
+  [id, target, source]: readonly [id: string, targetCountry: string, sourceCountry: string],
 ): Promise<void> {
-  await db.query(
-    "insert into studies (id, target_country, source_country) values ($1, $2, $3) on conflict do nothing",
-    study,
-  );
+  await sql`insert into studies (id, target_country, source_country)
+    values (${id}, ${target}, ${source}) on conflict do nothing`.execute(db);
 }
 
 export class Results {
-  readonly #db: AppDatabase;
-
-  constructor(db: AppDatabase) {
-    this.#db = db;
-  }
+  constructor(readonly db: Kysely<unknown>) {}
 
   async begin({ runId, fence }: Attempt, input: StudyInput): Promise<void> {
-    const rows = await this.#db.query(
-      `insert into study_runs (id, run_type, total_studies, price_diff_threshold_eur, fence)
-       values ($1, $2, $3, $4, $5)
-       on conflict (id) do update set fence = excluded.fence where study_runs.fence <= excluded.fence
-       returning id`,
-      [runId, input.type, input.studyIds.length, input.threshold, fence],
+    const { type, studyIds, threshold } = input;
+    const begun = await sql`
+      insert into study_runs (id, run_type, total_studies, price_diff_threshold_eur, fence)
+      values (${runId}, ${type}, ${studyIds.length}, ${threshold}, ${fence})
+      on conflict (id) do update set fence = excluded.fence where study_runs.fence <= excluded.fence
+      returning id`.execute(this.db);
+    if (begun.rows.length === 0) throw tooLate(runId);
+  }
+
+  async study(id: string) {
+    const { rows } = await sql<{ target: string; source: string }>`
+      select target_country as target, source_country as source from studies where id = ${id}`.execute(
+      this.db,
     );
-    if (rows.length === 0) throw tooLate(runId);
+    return rows[0] ?? null;
   }
 
-  async study(id: string): Promise<{ readonly target: string; readonly source: string } | null> {
-    const [row] = await this.#db.query("select * from studies where id = $1", [id]);
-    return row ? { target: String(row.target_country), source: String(row.source_country) } : null;
-  }
-
-  /** What an earlier attempt of the run found; null if it did not come that far. */
+  /** The result of an earlier attempt of the run; null if none came that far. */
   async find(runId: string, studyId: string): Promise<StudyResult | null> {
-    const [row] = await this.#db.query(
-      "select * from study_run_results where run_id = $1 and study_id = $2",
-      [runId, studyId],
-    );
-    return row ? resultOf(row) : null;
+    const { rows } = await sql<StudyResult>`
+      select status, cast(target_market_price as double precision) as "targetMarketPrice",
+        cast(best_source_price as double precision) as "bestSourcePrice",
+        cast(price_difference as double precision) as "priceDifference",
+        target_error_reason as "targetErrorReason"
+      from study_run_results where run_id = ${runId} and study_id = ${studyId}`.execute(this.db);
+    return rows[0] ?? null;
   }
 
   /** The result with its listings, all or nothing. */
-  async store(
-    { runId, fence }: Attempt,
-    studyId: string,
-    found: StudyResult & { readonly targetStats: object; readonly listings: readonly Listing[] },
-  ): Promise<void> {
+  async store({ runId, fence }: Attempt, studyId: string, found: Found): Promise<StudyResult> {
+    const { targetStats, listings, ...result } = found;
     const id = randomUUID();
-    const guard: Statement = [
-      "update study_runs set fence = $2 where id = $1 and fence <= $2 returning id",
-      [runId, fence],
-    ];
-    const result: Statement = [
-      `insert into study_run_results (id, run_id, study_id, status, target_market_price,
-         best_source_price, price_difference, target_stats, target_error_reason)
-       values ($1, $2, $3, $4, $5, $6, $7, $8, $9)`,
-      [
-        ...[id, runId, studyId, found.status, found.targetMarketPrice, found.bestSourcePrice],
-        ...[found.priceDifference, JSON.stringify(found.targetStats), found.targetErrorReason],
-      ],
-    ];
-    const listings = found.listings.map(
-      ({ url, title, price, mileage, year }): Statement => [
-        `insert into study_source_listings (id, run_result_id, listing_url, title, price, mileage, year)
-         values ($1, $2, $3, $4, $5, $6, $7)
-         on conflict (listing_url, run_result_id) where listing_url <> '' do nothing`,
-        [randomUUID(), id, url, title, price, mileage, year],
-      ],
-    );
-    if (!(await this.#db.provided(guard, [result, ...listings]))) throw tooLate(runId);
+    await this.db.transaction().execute(async (trx) => {
+      const held = await sql`update study_runs set fence = ${fence}
+        where id = ${runId} and fence <= ${fence} returning id`.execute(trx);
+      if (held.rows.length === 0) throw tooLate(runId);
+      await sql`
+        insert into study_run_results (id, run_id, study_id, status, target_market_price,
+          best_source_price, price_difference, target_stats, target_error_reason)
+        values (${id}, ${runId}, ${studyId}, ${result.status}, ${result.targetMarketPrice},
+          ${result.bestSourcePrice}, ${result.priceDifference}, ${JSON.stringify(targetStats)},
+          ${result.targetErrorReason})`.execute(trx);
+      for (const { url, title, price, mileage, year } of listings)
+        await sql`
+          insert into study_source_listings (id, run_result_id, listing_url, title, price, mileage, year)
+          values (${randomUUID()}, ${id}, ${url}, ${title}, ${price}, ${mileage}, ${year})
+          on conflict (listing_url, run_result_id) where listing_url <> '' do nothing`.execute(trx);
+    });
+    return result;
   }
 
   async outcomes(runId: string) {
-    const [row = {}] = await this.#db.query("select * from v_study_outcomes where run_id = $1", [
-      runId,
-    ]);
-    return {
-      totalStudies: Number(row.total_studies),
-      nullCount: Number(row.null_count),
-      opportunitiesCount: Number(row.opportunities_count),
-      blockedCount: Number(row.blocked_count),
-    };
+    const { rows } = await sql<Record<string, number>>`
+      select cast(total_studies as integer) as "totalStudies", cast(null_count as integer) as "nullCount",
+        cast(opportunities_count as integer) as "opportunitiesCount",
+        cast(blocked_count as integer) as "blockedCount"
+      from v_study_outcomes where run_id = ${runId}`.execute(this.db);
+    return { ...rows[0] };
   }
 
   /** False: somebody else was faster, or it is not that far yet. */
   async review(listingId: string, to: keyof typeof REVIEWS): Promise<boolean> {
-    const from = REVIEWS[to].map((each) => `'${each}'`).join(", ");
-    const rows = await this.#db.query(
-      `update study_source_listings set status = $2 where id = $1 and status in (${from}) returning id`,
-      [listingId, to],
+    const { rows } = await sql`update study_source_listings set status = ${to}
+      where id = ${listingId} and status in (${sql.join(REVIEWS[to])}) returning id`.execute(
+      this.db,
     );
     return rows.length === 1;
   }
-}
-
-function resultOf(row: Row): StudyResult {
-  const number = (value: unknown) => (value === null ? null : Number(value));
-  return {
-    status: row.status as StudyResult["status"],
-    targetMarketPrice: number(row.target_market_price),
-    bestSourcePrice: number(row.best_source_price),
-    priceDifference: number(row.price_difference),
-    targetErrorReason: row.target_error_reason as string | null,
-  };
 }
 
 function tooLate(runId: string): Error {

@@ -8,10 +8,10 @@ import { openDatabase } from "../shared/database.js";
 import { prepareTables } from "./results.js";
 import { studyWorker } from "./worker.js";
 
-const db = await openDatabase(process.env.DATABASE_URL || "sqlite:.holdfast/holdfast.db");
-await prepareTables(db);
+const database = openDatabase(process.env.DATABASE_URL || "sqlite:.holdfast/holdfast.db");
+await prepareTables(database);
 const worker = studyWorker({
-  db,
+  db: database.db,
   sourceUrl: process.env.LISTINGS_URL || "http://127.0.0.1:4793",
   secret: process.env.STUDIES_SECRET || "a-secret-for-the-worker",
   onStudy: (studyId, { status, priceDifference }) =>
@@ -30,7 +30,7 @@ const stop = async () => {
   server.close();
   await worker.stop({ graceMs: 5_000 });
   server.closeAllConnections();
-  await db.close();
+  await database.db.destroy();
   process.exit();
 };
 for (const signal of ["SIGINT", "SIGTERM"] as const) process.once(signal, stop);

@@ -15,11 +15,11 @@ declare const Deno: {
   stdin: { readable: ReadableStream };
 };
 
-const db = await openDatabase(String(Deno.env.get("DATABASE_URL")));
-await migrate(db, new URL("migrations", import.meta.url).pathname);
+const database = openDatabase(String(Deno.env.get("DATABASE_URL")));
+await migrate(database, new URL("migrations", import.meta.url).pathname);
 const schema = Deno.env.get("HOLDFAST_SCHEMA");
-const holdfast = new Holdfast({ database: db.handle, ...(schema && { schema }) });
-openingSignals(holdfast, { db, sourceUrl: String(Deno.env.get("SOURCE_URL")) });
+const holdfast = new Holdfast({ database: database.handle, ...(schema && { schema }) });
+openingSignals(holdfast, String(Deno.env.get("SOURCE_URL")));
 // Makes the tables before the first call, which has a few seconds to decide.
 await holdfast.schedules.list();
 const server = Deno.serve(
@@ -33,4 +33,4 @@ const server = Deno.serve(
 for await (const _ of Deno.stdin.readable);
 await server.shutdown();
 await holdfast.stop();
-await db.close();
+await database.db.destroy();

@@ -19,10 +19,10 @@ const port = Number(process.env.PORT || 4790);
 // Also says why a call did nothing; the default is "warn".
 process.env.HOLDFAST_LOG_LEVEL ||= "info";
 const source = await startSource();
-const db = await openDatabase(process.env.DATABASE_URL || "sqlite:.holdfast/opening-signals.db");
-await migrate(db, path.join(here, "migrations"));
-const holdfast = new Holdfast({ database: db.handle });
-openingSignals(holdfast, { db, sourceUrl: process.env.SOURCE_URL || source.url });
+const database = openDatabase(process.env.DATABASE_URL || "sqlite:.holdfast/opening-signals.db");
+await migrate(database, path.join(here, "migrations"));
+const holdfast = new Holdfast({ database: database.handle });
+openingSignals(holdfast, process.env.SOURCE_URL || source.url);
 
 const refresh = refreshFunction(holdfast, { secret });
 const api = createHandler(holdfast, { basePath: "/holdfast", secrets: { read: secret } });
@@ -52,5 +52,5 @@ process.once("SIGINT", async () => {
   server.close();
   await holdfast.stop();
   await source.close();
-  await db.close();
+  await database.db.destroy();
 });

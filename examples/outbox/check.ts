@@ -5,7 +5,7 @@ import { DatabaseSync } from "@photostructure/sqlite";
 import { type Handle, newShop } from "./shop.js";
 
 const sent: string[] = [];
-const handle = new DatabaseSync("shop.db") as unknown as Handle;
+const handle = new DatabaseSync("shop.db") as Handle;
 handle.exec("pragma journal_mode = wal");
 const { holdfast, order } = newShop(handle, async (to, text) => {
   sent.push(`${to}: ${text}`);

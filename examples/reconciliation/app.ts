@@ -4,7 +4,7 @@
 import Fastify, { type FastifyInstance } from "fastify";
 import { Holdfast } from "holdfast";
 import { holdfastFastify } from "holdfast/fastify";
-import type pg from "pg";
+import { sql } from "kysely";
 import type { AppDatabase } from "../shared/database.js";
 import type { Config } from "./config.js";
 import {
@@ -14,38 +14,34 @@ import {
   SCHEDULE_PARTIAL,
 } from "./reconciliation.js";
 
-export async function buildApp(
-  config: Config,
-  around: {
-    readonly db: AppDatabase;
-    readonly chain: Chain;
-    readonly logger?: object | boolean;
-    readonly secrets?: { readonly admin?: string; readonly read?: string };
-  },
-): Promise<{ readonly app: FastifyInstance; readonly holdfast: Holdfast }> {
-  const { db, chain, logger = true, secrets = {} } = around;
+export type Around = {
+  readonly database: AppDatabase;
+  readonly chain: Chain;
+  readonly logger?: object | boolean;
+  readonly secrets?: { readonly admin?: string; readonly read?: string };
+};
+
+export async function buildApp({ scheduler, worker, sharedLock: number }: Config, around: Around) {
+  const { database, chain, logger = true, secrets = {} } = around;
+  const { db, handle } = database;
   const app = Fastify({ logger } as object) as FastifyInstance;
-  const holdfast = new Holdfast({ database: db.handle, poll: config.worker.pollMs });
-  const { sharedLock: number } = config;
-  defineReconciliation(holdfast, {
-    db,
-    chain,
-    cron: config.scheduler.cron,
-    ...(number !== null && { sharedLock: { pool: db.handle as unknown as pg.Pool, number } }),
-  });
+  const holdfast = new Holdfast({ database: handle, poll: worker.pollMs });
+  const sharedLock = number && "connect" in handle ? { pool: handle, number } : null;
+  defineReconciliation(holdfast, { db, chain, cron: scheduler.cron, sharedLock });
   // The scheduler makes the night's runs itself, which takes seconds; workers, here or elsewhere, do them.
   const jobs = [
-    ...(config.scheduler.isEnabled ? [SCHEDULE_PARTIAL] : []),
-    ...(config.worker.isEnabled ? [RECONCILE_ADDRESS] : []),
+    ...(scheduler.isEnabled ? [SCHEDULE_PARTIAL] : []),
+    ...(worker.isEnabled ? [RECONCILE_ADDRESS] : []),
   ];
   await app.register(holdfastFastify, {
     prefix: "/holdfast",
     holdfast,
     secrets,
-    start: { scheduler: config.scheduler.isEnabled, worker: jobs.length > 0 && { jobs } },
+    start: { scheduler: scheduler.isEnabled, worker: jobs.length > 0 && { jobs } },
   });
-  app.get("/reconciliations", () =>
-    db.query("select * from reconciliations order by day desc, address limit 100"),
-  );
+  app.get("/reconciliations", async () => {
+    const newest = sql`select * from reconciliations order by day desc, address limit 100`;
+    return (await newest.execute(db)).rows;
+  });
   return { app, holdfast };
 }

@@ -1,31 +1,15 @@
 // What the environment says. Both parts are off unless they are switched on, as in any service that is
 // deployed before it is used; a value that is neither true nor false stops the start.
 
-export type Config = {
-  readonly databaseUrl: string;
-  readonly port: number;
-  readonly scheduler: { readonly isEnabled: boolean; readonly cron: string };
-  readonly worker: { readonly isEnabled: boolean; readonly pollMs: number };
-  /** The advisory lock that an older application holds while it creates jobs of its own; PostgreSQL only. */
-  readonly sharedLock: number | null;
-};
+export type Config = ReturnType<typeof readConfig>;
 
-export function readConfig(env: Readonly<Record<string, string | undefined>>): Config {
+export function readConfig(env: Readonly<Record<string, string | undefined>>) {
   const isOn = (name: string) => {
     const value = env[name] || "false";
-    if (value !== "true" && value !== "false")
-      throw new Error(`${name} must be "true" or "false", but is "${value}"`);
-    return value === "true";
+    if (value === "true" || value === "false") return value === "true";
+    throw new Error(`${name} must be "true" or "false", but is "${value}"`);
   };
   const databaseUrl = env.DATABASE_URL || "sqlite:.holdfast/reconciliation.db";
-  const sharedLock = env.RECONCILIATION_SHARED_LOCK ? Number(env.RECONCILIATION_SHARED_LOCK) : null;
-  if (sharedLock !== null && !Number.isSafeInteger(sharedLock))
-    throw new Error("RECONCILIATION_SHARED_LOCK must be a whole number such as 738523901");
-  if (sharedLock !== null && databaseUrl.startsWith("sqlite:"))
-    throw new Error(
-      "RECONCILIATION_SHARED_LOCK is an advisory lock of PostgreSQL, but DATABASE_URL is a SQLite file: " +
-        "give it a postgres:// address, or leave the lock out",
-    );
   return {
     databaseUrl,
     port: Number(env.PORT || 4791),
@@ -37,6 +21,19 @@ export function readConfig(env: Readonly<Record<string, string | undefined>>): C
       isEnabled: isOn("RECONCILIATION_WORKER_ENABLED"),
       pollMs: Number(env.RECONCILIATION_POLLING_INTERVAL_MS || 5_000),
     },
-    sharedLock,
+    sharedLock: sharedLockOf(env.RECONCILIATION_SHARED_LOCK, databaseUrl),
   };
+}
+
+/** The advisory lock that an older application holds while it creates jobs of its own; PostgreSQL only. */
+function sharedLockOf(text: string | undefined, databaseUrl: string): number | null {
+  if (!text) return null;
+  if (!Number.isSafeInteger(Number(text)))
+    throw new Error("RECONCILIATION_SHARED_LOCK must be a whole number such as 738523901");
+  if (databaseUrl.startsWith("sqlite:"))
+    throw new Error(
+      "RECONCILIATION_SHARED_LOCK is an advisory lock of PostgreSQL, but DATABASE_URL is a SQLite file: " +
+        "give it a postgres:// address, or leave the lock out",
+    );
+  return Number(text);
 }

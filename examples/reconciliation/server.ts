@@ -3,6 +3,7 @@
 
 import path from "node:path";
 import { fileURLToPath } from "node:url";
+import { sql } from "kysely";
 import { migrate, openDatabase } from "../shared/database.js";
 import { buildApp } from "./app.js";
 import { readConfig } from "./config.js";
@@ -15,15 +16,11 @@ const config = readConfig({
   RECONCILIATION_POLLING_INTERVAL_MS: "1000",
   ...process.env,
 });
-const db = await openDatabase(config.databaseUrl);
-await migrate(db, path.join(here, "migrations"));
-for (let at = 0; at < 42; at += 1) {
-  const values = [`0x${at.toString(16)}`, at * 10];
-  await db.query(
-    "insert into monitored_addresses (address, balance) values ($1, $2) on conflict do nothing",
-    values,
-  );
-}
+const database = openDatabase(config.databaseUrl);
+await migrate(database, path.join(here, "migrations"));
+for (let at = 0; at < 42; at += 1)
+  await sql`insert into monitored_addresses (address, balance)
+    values (${`0x${at.toString(16)}`}, ${at * 10}) on conflict do nothing`.execute(database.db);
 
 let asked = 0;
 const chain = {
@@ -33,13 +30,13 @@ const chain = {
     return Number.parseInt(address, 16) * 10 + (asked % 5 === 0 ? 1 : 0);
   },
 };
-const { app, holdfast } = await buildApp(config, { db, chain });
+const { app, holdfast } = await buildApp(config, { database, chain });
 await app.listen({ port: config.port, host: "127.0.0.1" });
 await holdfast.schedules.trigger(NIGHTLY);
 
 for (const signal of ["SIGINT", "SIGTERM"] as const) {
   process.once(signal, async () => {
     await app.close();
-    await db.close();
+    await database.db.destroy();
   });
 }

@@ -4,11 +4,9 @@
 import { advisoryLock } from "holdfast";
 import type pg from "pg";
 
-export type SharedLock = { readonly pool: pg.Pool; readonly number: number };
-
 /** Null: the other one has it. */
 export async function whileNobodyElse<T>(
-  { pool, number }: SharedLock,
+  { pool, number }: { readonly pool: pg.Pool; readonly number: number },
   work: () => Promise<T>,
 ): Promise<T | null> {
   const client = await pool.connect();

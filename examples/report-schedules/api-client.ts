@@ -1,6 +1,6 @@
-// What speaks to the marketing API. A token that has expired is replaced once for a call; if the new one is
-// refused as well, trying again would not help. Everything else is told as it is: the classes of errors
-// (rate limits and broken connections are tried again, refusals are not) are Holdfast's.
+// The client of the marketing API. It replaces a token that has expired once for a call; if the API refuses the new
+// one as well, trying again would not help. Which other errors are tried again is Holdfast's to know: rate limits and
+// broken connections are, refusals are not.
 
 import { PermanentError } from "holdfast";
 
@@ -25,17 +25,15 @@ export class ApiClient {
     request: ReportRequest,
     { idempotencyKey, signal }: { readonly idempotencyKey: string; readonly signal: AbortSignal },
   ): Promise<ReportAnswer> {
-    const ask = async () =>
-      fetch(`${this.#url}/executions`, {
-        method: "POST",
-        headers: {
-          authorization: `Bearer ${await this.#currentToken()}`,
-          "content-type": "application/json",
-          "idempotency-key": idempotencyKey,
-        },
-        body: JSON.stringify(request),
-        signal,
-      });
+    const ask = async () => {
+      const headers = {
+        authorization: `Bearer ${await this.#currentToken()}`,
+        "content-type": "application/json",
+        "idempotency-key": idempotencyKey,
+      };
+      const body = JSON.stringify(request);
+      return fetch(`${this.#url}/executions`, { method: "POST", headers, body, signal });
+    };
     let response = await ask();
     if (response.status === 401) {
       this.#token = null;
@@ -43,10 +41,16 @@ export class ApiClient {
       if (response.status === 401)
         throw new PermanentError("the API refuses a new token too", { code: "TOKEN_REFUSED" });
     }
-    if (!response.ok) throw new ApiError(response, await response.text());
-    return (await response.json()) as ReportAnswer;
+    if (response.ok) return (await response.json()) as ReportAnswer;
+    const { status, headers } = response;
+    // Its status and `retry-after` are what the error is classified by.
+    throw Object.assign(new Error(`the API answered ${status}: ${await response.text()}`), {
+      status,
+      headers,
+    });
   }
 
+  /** A token that could not be fetched is asked for again by the next call. */
   #currentToken(): Promise<string> {
     this.#token ??= fetch(`${this.#url}/token`, { method: "POST" })
       .then((response) => response.json() as Promise<{ token: string }>)
@@ -56,18 +60,5 @@ export class ApiClient {
         throw error;
       });
     return this.#token;
-  }
-}
-
-/** Its status and `retry-after` are what the error is classified by. */
-class ApiError extends Error {
-  readonly status: number;
-  readonly headers: Headers;
-
-  constructor(response: Response, text: string) {
-    super(`the API answered ${response.status}: ${text}`);
-    this.name = "ApiError";
-    this.status = response.status;
-    this.headers = response.headers;
   }
 }

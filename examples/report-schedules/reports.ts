@@ -2,8 +2,8 @@
 // and a scheduled one go the same way, from their input to the request.
 
 import { type Holdfast, PermanentError } from "holdfast";
+import { type Kysely, sql } from "kysely";
 import { z } from "zod";
-import type { AppDatabase } from "../shared/database.js";
 import type { ApiClient, ReportRequest } from "./api-client.js";
 
 const DAY_MS = 86_400_000;
@@ -14,19 +14,22 @@ export const reportInput = z.object({
   report: z.string().min(1),
   days: z.number().int().min(1).max(90).default(7),
 });
-export type ReportInput = z.input<typeof reportInput>;
 
 export type ReportSchedule = {
   readonly cron: string;
   readonly timezone?: string;
-  readonly input: ReportInput;
+  readonly input: z.input<typeof reportInput>;
 };
 
 export type Reports = ReturnType<typeof defineReports>;
 
+const INSERT = `
+  insert into report_executions (run_id, schedule, execution_id, rows_found, is_test)
+  values ($1, $2, $3, $4, $5)`;
+
 export function defineReports(
   holdfast: Holdfast,
-  { db, api }: { readonly db: AppDatabase; readonly api: ApiClient },
+  { db, api }: { readonly db: Kysely<unknown>; readonly api: ApiClient },
 ) {
   const report = holdfast.job("report", {
     input: reportInput,
@@ -35,42 +38,40 @@ export function defineReports(
     retry: { attempts: 4, delay: "10s", factor: 2, max: "60s", jitter: 0 },
     async run(input, ctx) {
       const request = requestOf(input, {
-        apiInstanceId: await apiInstanceId(db, input.instance),
+        apiInstanceId: await apiInstanceId(input.instance),
         until: ctx.nominalAt ?? new Date(),
       });
-      ctx.log.info(
-        { ...request, mode: ctx.mode, attempt: ctx.attempt },
-        "asking the marketing API",
-      );
-      const { idempotencyKey, signal } = ctx;
-      const { executionId, rows } = await api.execute(request, { idempotencyKey, signal });
-      const schedule = (await holdfast.runs.get(ctx.runId))?.schedule ?? null;
-      const isTest = ctx.mode === "test" ? 1 : 0;
-      await ctx.commit((tx) =>
-        db.within(
-          tx,
-          [
-            [
-              `insert into report_executions (run_id, schedule, execution_id, rows_found, is_test)
-               values ($1, $2, $3, $4, $5)`,
-              [ctx.runId, schedule, executionId, rows, isTest],
-            ],
-          ],
-          { executionId, rows },
-        ),
-      );
+      const { runId, mode, attempt } = ctx;
+      ctx.log.info({ ...request, mode, attempt }, "asking the marketing API");
+      const found = await api.execute(request, ctx);
+      const run = await holdfast.runs.get(runId);
+      await ctx.commit((tx) => {
+        const { executionId, rows } = found;
+        tx.query(INSERT, [runId, run?.schedule, executionId, rows, mode === "test" ? 1 : 0]);
+        return found;
+      });
     },
   });
+
+  async function apiInstanceId(instance: string): Promise<string> {
+    const { rows } = await sql<{ api_instance_id: string | null }>`
+      select api_instance_id from instances where id = ${instance}`.execute(db);
+    const id = rows[0]?.api_instance_id;
+    if (id) return id;
+    throw new PermanentError(`instance ${instance} is not connected to the marketing API`, {
+      code: "INSTANCE_UNMAPPED",
+    });
+  }
 
   return {
     report,
     /** Makes a user's schedule or changes it. */
-    save: (name: string, { cron, timezone, input }: ReportSchedule) =>
-      holdfast.schedules.upsert(name, { job: "report", cron, timezone: timezone ?? "UTC", input }),
-    /** Whether reports of this instance may be asked for by this user. */
-    isOwner: async (user: string, instance: string | undefined) => {
-      const mine = "select id from instances where id = $1 and name = $2";
-      return (await db.query(mine, [instance ?? "", user])).length > 0;
+    save: (name: string, { cron, timezone = "UTC", input }: ReportSchedule) =>
+      holdfast.schedules.upsert(name, { job: "report", cron, timezone, input }),
+    /** Whether this user may ask for reports of this instance. */
+    isOwner: async (user: string, instance = "") => {
+      const owned = sql`select id from instances where id = ${instance} and name = ${user}`;
+      return (await owned.execute(db)).rows.length > 0;
     },
     /** Runs it once, now; its times and its success rate stay as they are. */
     test: (name: string) => holdfast.schedules.trigger(name, { mode: "test" }),
@@ -82,23 +83,12 @@ export function requestOf(
   { report, days }: { readonly report: string; readonly days: number },
   { apiInstanceId, until }: { readonly apiInstanceId: string; readonly until: Date },
 ): ReportRequest {
-  const end = until.getTime() - (until.getTime() % DAY_MS);
+  const endMs = until.getTime() - (until.getTime() % DAY_MS);
+  const withoutZone = (ms: number) => new Date(ms).toISOString().slice(0, 19);
   return {
     instanceId: apiInstanceId,
     report,
-    timeWindowStart: withoutZone(new Date(end - days * DAY_MS)),
-    timeWindowEnd: withoutZone(new Date(end)),
+    timeWindowStart: withoutZone(endMs - days * DAY_MS),
+    timeWindowEnd: withoutZone(endMs),
   };
-}
-
-function withoutZone(date: Date): string {
-  return date.toISOString().slice(0, 19);
-}
-
-async function apiInstanceId(db: AppDatabase, instance: string): Promise<string> {
-  const [row] = await db.query("select api_instance_id from instances where id = $1", [instance]);
-  if (typeof row?.api_instance_id === "string") return row.api_instance_id;
-  throw new PermanentError(`instance ${instance} is not connected to the marketing API`, {
-    code: "INSTANCE_UNMAPPED",
-  });
 }

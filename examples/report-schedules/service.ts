@@ -7,6 +7,7 @@ import path from "node:path";
 import { fileURLToPath } from "node:url";
 import { getRequestListener } from "@hono/node-server";
 import { Holdfast } from "holdfast";
+import { sql } from "kysely";
 import { migrate, openDatabase } from "../shared/database.js";
 import { ApiClient } from "./api-client.js";
 import { reportsApi } from "./http.js";
@@ -15,21 +16,20 @@ import { defineReports } from "./reports.js";
 
 const here = path.dirname(fileURLToPath(import.meta.url));
 const marketing = await startMarketingApi();
-const db = await openDatabase(process.env.DATABASE_URL || "sqlite:.holdfast/report-schedules.db");
-await migrate(db, path.join(here, "migrations"));
-const holdfast = new Holdfast({ database: db.handle });
+const database = openDatabase(process.env.DATABASE_URL || "sqlite:.holdfast/report-schedules.db");
+await migrate(database, path.join(here, "migrations"));
+const { db, handle } = database;
+const holdfast = new Holdfast({ database: handle });
 const api = new ApiClient(process.env.MARKETING_API_URL || marketing.url);
 const reports = defineReports(holdfast, { db, api });
 await holdfast.start();
 
 for (const [at, user] of ["ada", "ben", "cleo"].entries()) {
   const instance = randomUUID();
-  await db.query("insert into instances (id, name, api_instance_id) values ($1, $2, $3)", [
-    instance,
-    user,
-    // The last one has not connected the API yet: its report fails at once, with a clear error.
-    at === 2 ? null : `amc-${user}`,
-  ]);
+  // The last one has not connected the API yet: its report fails at once, with a clear error.
+  const connected = at === 2 ? null : `amc-${user}`;
+  await sql`insert into instances (id, name, api_instance_id)
+    values (${instance}, ${user}, ${connected})`.execute(db);
   await reports.save(`${user}/sales`, {
     cron: `*/${5 + at * 5} * * * * *`,
     input: { instance, report: "sales" },
@@ -64,6 +64,6 @@ for (const signal of ["SIGINT", "SIGTERM"] as const) {
     server.close();
     await holdfast.stop();
     await marketing.close();
-    await db.close();
+    await db.destroy();
   });
 }

@@ -58,3 +58,34 @@ export class RolledBack<Result> {
 export class ThrownByWork {
   constructor(readonly error: unknown) {}
 }
+
+/** Statements that would end the transaction, so that the run would be completed without it. Savepoints are allowed. */
+const ENDS_TRANSACTION =
+  /(begin|start\s+transaction|commit|end|abort|rollback(?!\s+(work\s+|transaction\s+)?to\b)|prepare\s+transaction)\b/iy;
+
+/**
+ * Whether a statement in this text would end the transaction. It reads backwards and visits every position once,
+ * however many comments follow each other.
+ */
+export function endsTransaction(text: string): boolean {
+  const end = text.length;
+  /** Where the next word begins after spaces and comments, and where the next star is. */
+  const words = new Int32Array(end + 3).fill(end);
+  const stars = new Int32Array(end + 3).fill(end);
+  let newline = end;
+  for (let at = end - 1; at >= 0; at -= 1) {
+    const star = stars[at + 2] as number;
+    let word = at;
+    if (/\s/.test(text.charAt(at))) word = words[at + 1] as number;
+    else if (text.startsWith("--", at) && newline < end) word = words[newline + 1] as number;
+    else if (text.startsWith("/*", at) && text[star + 1] === "/") word = words[star + 2] as number;
+    words[at] = word;
+    stars[at] = text[at] === "*" ? at : (stars[at + 1] as number);
+    if (text[at] === "\n") newline = at;
+    const isStart = at === 0 || text[at - 1] === ";";
+    if (!isStart) continue;
+    ENDS_TRANSACTION.lastIndex = word;
+    if (ENDS_TRANSACTION.test(text)) return true;
+  }
+  return false;
+}

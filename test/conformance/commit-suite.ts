@@ -5,6 +5,8 @@ import { TxMustBeSyncError } from "../../src/shared/errors.js";
 import type { Settlement } from "../../src/store/claims.js";
 import type { CommitItemParams, CommitParams } from "../../src/store/commits.js";
 import type { ItemWrite } from "../../src/store/items.js";
+import type { PostgresTx } from "../../src/store/postgres/commits.js";
+import type { SqliteTx } from "../../src/store/sqlite/handle.js";
 import { doneItem } from "./item-suite.js";
 import { completed, failed, type Held, handedBack, type Scene, type SceneTest } from "./scene.js";
 
@@ -34,6 +36,11 @@ class Ledger {
   async #stranger(): Promise<Held> {
     await this.#scene.enqueued(1, { job: "ledger" });
     return this.#scene.claimOne({ jobs: ["ledger"] });
+  }
+
+  /** One effect, given as a value. */
+  get insert(): string {
+    return `insert into ${this.#name} values ($1)`;
   }
 
   effect(what: string): string {
@@ -221,6 +228,79 @@ export function commitSuite(test: SceneTest): void {
     await expect(answer).rejects.toThrow(TxMustBeSyncError);
     expect(await ledger.effects()).toEqual([]);
     expect(await scene.status(held.id)).toBe("running");
+  });
+
+  test("work that does not await its statements has one form on both engines, and all of them count", async ({
+    scene,
+  }) => {
+    const ledger = await Ledger.open(scene);
+    const { store } = scene;
+    await scene.enqueued(2);
+    const held = await scene.claimOne();
+    const write = (text: string, made: Settlement) => (tx: unknown) => {
+      const { query } = tx as PostgresTx;
+      query(ledger.insert, ["first"]);
+      query(text, text.includes("$1") ? ["second"] : []);
+      return made;
+    };
+    const params = ledger.commit(held, completed(held));
+    expect(
+      await store.commits.run({ ...params, work: write(ledger.insert, completed(held)) }),
+    ).toBe("committed");
+    expect(await ledger.effects()).toEqual(["first", "second"]);
+
+    const other = await scene.claimOne();
+    const ask = (text: string) =>
+      store.commits.run({
+        ...ledger.commit(other, completed(other)),
+        work: write(text, completed(other)),
+      });
+    await expect(ask("insert into no_such_table values ($1)")).rejects.toThrow(/no_such_table/);
+    await expect(ask("commit")).rejects.toMatchObject({ code: "TX_ENDED" });
+    expect(await scene.status(other.id)).toBe("running");
+    expect(await ledger.effects()).toEqual(["first", "second"]);
+  });
+
+  test("query returns rows and counts, with values by their numbers", async ({ scene }) => {
+    const ledger = await Ledger.open(scene);
+    await scene.enqueued(1);
+    const held = await scene.claimOne();
+    const at = new Date(Date.UTC(2026, 0, 15));
+    const seen: unknown[] = [];
+    const statements: readonly [string, (readonly unknown[])?][] = [
+      [`${ledger.insert} returning what`, ["a"]],
+      [ledger.insert, [at.toISOString()]],
+      [
+        "select cast($2 as text) as two, cast($1 as text) as one, cast($2 as text) as again, '$1' as \"$2\" -- $3",
+        ["one", "two"],
+      ],
+      ["select cast($1 as text) as absent", [undefined]],
+      ["select 1 as one"],
+    ];
+    const note = ({ rows, rowCount }: Awaited<ReturnType<PostgresTx["query"]>>) =>
+      seen.push(
+        rows.map((row) => ({ ...row })),
+        rowCount,
+      );
+    const work = (tx: unknown): Settlement | Promise<Settlement> => {
+      const { query } = tx as PostgresTx & SqliteTx;
+      if (ledger.isSync) {
+        for (const [text, values] of statements) note((query as SqliteTx["query"])(text, values));
+        return completed(held);
+      }
+      return (async () => {
+        for (const [text, values] of statements) note(await query(text, values));
+        return completed(held);
+      })();
+    };
+    await scene.store.commits.run({ ...ledger.commit(held, completed(held)), work });
+    expect(seen).toEqual([
+      ...[[{ what: "a" }], 1],
+      ...[[], 1],
+      ...[[{ two: "two", one: "one", again: "two", $2: "$1" }], 1],
+      ...[[{ absent: null }], 1],
+      ...[[{ one: 1 }], 1],
+    ]);
   });
 
   test("a work that ends the transaction itself does not complete its run", async ({ scene }) => {

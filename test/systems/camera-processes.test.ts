@@ -8,9 +8,9 @@ import { createInterface } from "node:readline";
 import { Holdfast, redisLocks } from "holdfast";
 import { describe, expect } from "vitest";
 import { lockOf, snapshotInput } from "../../examples/camera-snapshots/snapshots.js";
-import { openDatabase } from "../../examples/shared/database.js";
 import { hasRedis, startRedis } from "../support/redis-server.js";
 import { until } from "../support/until.js";
+import { openDatabase } from "./app-database.js";
 import { cameras, expectPicture, filesIn, gate, pictures, snapshots } from "./camera-scene.js";
 import { EXAMPLES, type Place, POSTGRES_URL, placed } from "./places.js";
 

@@ -6,7 +6,7 @@ import path from "node:path";
 import { crc32, inflateSync } from "node:zlib";
 import { expect, onTestFinished } from "vitest";
 import { startCameras } from "../../examples/camera-snapshots/cameras.js";
-import type { AppDatabase } from "../../examples/shared/database.js";
+import type { AppDatabase } from "./app-database.js";
 import { EXAMPLES } from "./places.js";
 
 export const MIGRATIONS = path.join(EXAMPLES, "camera-snapshots/migrations");

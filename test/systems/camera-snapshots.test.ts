@@ -10,13 +10,8 @@ import {
   lockOf,
   scheduleCameras,
 } from "../../examples/camera-snapshots/snapshots.js";
-import {
-  type AppDatabase,
-  migrate,
-  onHandle,
-  openDatabase,
-} from "../../examples/shared/database.js";
 import { until } from "../support/until.js";
+import { migrate, onHandle, openDatabase } from "./app-database.js";
 import {
   addCameras,
   cameras,
@@ -37,7 +32,7 @@ async function instance(place: Place, around: { camerasUrl: string; folder: stri
   const db = await openDatabase(place.url);
   await migrate(db, MIGRATIONS);
   const holdfast = new Holdfast({ database: db.handle, logger: SILENT, poll: "100ms" });
-  const snapshot = defineSnapshots(holdfast, { db, ...around });
+  const snapshot = defineSnapshots(holdfast, around);
   place.after(async () => {
     await holdfast.stop({ grace: 0 });
     await db.close();
@@ -62,7 +57,8 @@ for (const kind of ["sqlite", "postgres"] as const) {
       const [{ db, holdfast }] = instances;
       const ids = Array.from({ length: 12 }, (_, at) => `cam-${at}`);
       await addCameras(db, "1s", ids);
-      for (const each of instances) await scheduleCameras(each.holdfast, each);
+      for (const each of instances)
+        await scheduleCameras(each.holdfast, { ...each, db: each.db.db });
       for (const each of instances) await each.holdfast.start();
       await until("two pictures of each", () => ids.every((id) => Number(yard.taken.get(id)) >= 2));
       for (const each of instances) await each.holdfast.stop();
@@ -140,7 +136,7 @@ postgres.skipIf(POSTGRES_URL === undefined)(
     const yard = await cameras();
     const only = await instance(place, { camerasUrl: yard.url, folder: pictures() });
     await addCameras(only.db, "1s", ["cam-1"]);
-    await scheduleCameras(only.holdfast, only);
+    await scheduleCameras(only.holdfast, { ...only, db: only.db.db });
     await only.holdfast.start();
     await until("a first picture", async () => (await snapshots(only.db)).length > 0);
     const admin = new pg.Client({ connectionString: place.url });
@@ -156,7 +152,7 @@ postgres.skipIf(POSTGRES_URL === undefined)(
 );
 
 /** The system with time in the test's hands. */
-async function kitted(every: string, hooks: Partial<AppDatabase> = {}) {
+async function kitted(every: string) {
   const yard = await cameras();
   const folder = pictures();
   const kit = await createTestHoldfast({
@@ -164,11 +160,11 @@ async function kitted(every: string, hooks: Partial<AppDatabase> = {}) {
     // The default of an application; a test would keep everything.
     options: { lockRetention: "30d" },
     setup: async (holdfast, { database }) => {
-      const db = { ...onHandle(database), ...hooks };
+      const db = onHandle(database);
       await migrate(db, MIGRATIONS);
       await db.query("insert into cameras values ('cam-1', $1) on conflict do nothing", [every]);
-      const snapshot = defineSnapshots(holdfast, { db, camerasUrl: yard.url, folder });
-      await scheduleCameras(holdfast, { db, snapshot });
+      const snapshot = defineSnapshots(holdfast, { camerasUrl: yard.url, folder });
+      await scheduleCameras(holdfast, { db: db.db, snapshot });
       return { db, snapshot };
     },
   });
@@ -235,13 +231,11 @@ test("statistics tell held, expired and released locks apart, and their history 
 });
 
 test("each attempt has an execution id of its own, and its snapshot is stored once", async () => {
-  let failures = 1;
-  const { kit } = await kitted("1h", {
-    within: (tx, statements, result) => {
-      if (failures-- > 0) throw new Error("the disk is full");
-      return onHandle(tx as never).within(tx, statements, result);
-    },
-  });
+  const { kit } = await kitted("1h");
+  // The commit of the first attempt fails.
+  const { db } = kit.app;
+  await db.query("alter table snapshots rename to away");
+  kit.holdfast.on("run.retrying", () => void db.query("alter table away rename to snapshots"));
   await kit.start();
   const { id } = await kit.app.snapshot.enqueue({ camera: "cam-1" });
   expect(await kit.until(kit.holdfast.runs.wait(id))).toMatchObject({ attempt: 2 });

@@ -8,8 +8,8 @@ import { describe, expect, onTestFinished } from "vitest";
 import { startListings } from "../../examples/market-studies/listings.js";
 import { addStudy, prepareTables, Results } from "../../examples/market-studies/results.js";
 import { STUDIES, STUDY } from "../../examples/market-studies/studies.js";
-import { openDatabase } from "../../examples/shared/database.js";
 import { until } from "../support/until.js";
+import { openDatabase } from "./app-database.js";
 import { EXAMPLES, type Place, POSTGRES_URL, placed } from "./places.js";
 import { ADMIN_SECRET, instance, listen, service, system } from "./studies-system.js";
 
@@ -53,7 +53,7 @@ for (const kind of ["sqlite", "postgres"] as const) {
       const db = await openDatabase(place.url);
       place.after(() => db.close());
       await prepareTables(db);
-      const results = new Results(db);
+      const results = new Results(db.db);
       const runId = "0199c1aa-0000-7000-8000-000000000001";
       const input = { studyIds: [YARIS], threshold: 5_000 } as const;
       const asked = { ...input, type: "instant", scrapeMode: "fast" } as const;
@@ -156,7 +156,7 @@ for (const kind of ["sqlite", "postgres"] as const) {
         `${YARIS}: source scrape complete`,
       ]);
       const { lines } = await holdfast.runs.logs(id);
-      expect(lines.map(({ message }) => message)).toContain(`${IDS[1]}: DE blocked us`);
+      expect(lines.map(({ message }) => message)).toContain(`${IDS[1]}: TARGET_BLOCKED HTTP 403`);
       const { items } = await holdfast.runs.items(id, { sort: "slowest" });
       expect(items).toHaveLength(3);
       const days = await db.query(`select total, completed from ${view(place, "v_run_stats")}`);
@@ -182,7 +182,7 @@ for (const kind of ["sqlite", "postgres"] as const) {
     }) => {
       const { study, tick, holdfast, db, received } = await system(place);
       const jobs = Array.from({ length: 50 }, (_, no) => `TEST_STUDY_${no}`);
-      for (const id of jobs) await addStudy(db, [id, "FR", "NL"]);
+      for (const id of jobs) await addStudy(db.db, [id, "FR", "NL"]);
       await study.enqueueMany(jobs.map((id) => ({ studyIds: [id] })));
       const sent: unknown[] = [];
       for (let call = 0; call < 11; call += 1) sent.push((await tick()).dispatched);

@@ -11,8 +11,8 @@ import { describe, expect, onTestFinished, vi } from "vitest";
 import { refreshFunction } from "../../examples/opening-signals/edge.js";
 import { openingSignals, REFRESH } from "../../examples/opening-signals/signals.js";
 import { startSource } from "../../examples/opening-signals/source.js";
-import { type AppDatabase, migrate, openDatabase } from "../../examples/shared/database.js";
 import { until } from "../support/until.js";
+import { type AppDatabase, migrate, openDatabase } from "./app-database.js";
 import { EXAMPLES, type Place, POSTGRES_URL, placed } from "./places.js";
 
 type Answer = { readonly ok: boolean; readonly status?: string; readonly reason?: string };
@@ -28,7 +28,7 @@ async function deploy(place: Place, sourceUrl: string) {
   const db = await openDatabase(place.url);
   await migrate(db, path.join(EXAMPLES, "opening-signals/migrations"));
   const holdfast = new Holdfast({ database: db.handle, logger: SILENT });
-  openingSignals(holdfast, { db, sourceUrl });
+  openingSignals(holdfast, sourceUrl);
   const refresh = refreshFunction(holdfast, { secret: SECRET });
   place.after(async () => {
     await holdfast.stop({ grace: 0 });
@@ -188,8 +188,7 @@ sqlite("a database that does not answer: nothing runs, and the caller is told so
     logger: SILENT,
   });
   onTestFinished(async () => void (await holdfast.stop({ grace: 0 })));
-  const never = { kind: "postgres" } as unknown as AppDatabase;
-  openingSignals(holdfast, { db: never, sourceUrl: feed.url });
+  openingSignals(holdfast, feed.url);
   const refresh = refreshFunction(holdfast, { secret: SECRET });
   const headers = { authorization: `Bearer ${SECRET}` };
   const response = await refresh(new Request("http://edge/", { method: "POST", headers }));
@@ -202,8 +201,7 @@ sqlite(
   "a source that hangs fails the run at its timeout, and the next time is 20 to 40 minutes away",
   async () => {
     const kit = await createTestHoldfast({
-      setup: (holdfast) =>
-        openingSignals(holdfast, { db: {} as AppDatabase, sourceUrl: "http://x/" }),
+      setup: (holdfast) => openingSignals(holdfast, "http://x/"),
     });
     const hang = (signal: AbortSignal) =>
       new Promise<never>((_, reject) => {
@@ -242,7 +240,7 @@ sqlite(
       void holdfast.stop({ grace: 0 }).catch(() => undefined);
       frozen.close();
     });
-    openingSignals(holdfast, { db: {} as AppDatabase, sourceUrl: feed.url });
+    openingSignals(holdfast, feed.url);
     const refresh = refreshFunction(holdfast, { secret: SECRET });
     const headers = { authorization: `Bearer ${SECRET}` };
     const beganMs = performance.now();

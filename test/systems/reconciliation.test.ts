@@ -11,13 +11,8 @@ import {
   defineReconciliation,
   NIGHTLY,
 } from "../../examples/reconciliation/reconciliation.js";
-import {
-  type AppDatabase,
-  migrate,
-  onHandle,
-  openDatabase,
-} from "../../examples/shared/database.js";
 import { until } from "../support/until.js";
+import { type AppDatabase, migrate, onHandle, openDatabase } from "./app-database.js";
 import { EXAMPLES, type Place, POSTGRES_URL, placed } from "./places.js";
 
 const MIGRATIONS = path.join(EXAMPLES, "reconciliation/migrations");
@@ -47,7 +42,7 @@ async function serve(place: Place, env: Record<string, string>, chain = calm) {
   const config = readConfig({ ...base, ...env });
   const db = await database(place);
   const { app, holdfast } = await buildApp(config, {
-    db,
+    database: db,
     chain,
     logger: { level: "info", stream },
   });
@@ -258,9 +253,14 @@ test("a night that cannot be scheduled is tried again after 1, 2 and 4 seconds, 
   const kit = await createTestHoldfast({
     now: "2026-01-15T01:59:00Z",
     setup: async (holdfast, { database }) => {
-      const down = () => Promise.reject(new Error("connection refused"));
-      const db = { ...onHandle(database), query: down };
-      return defineReconciliation(holdfast, { db, chain: calm, cron: "0 2 * * *" });
+      // Without its tables nothing can be read.
+      const { db } = onHandle(database);
+      return defineReconciliation(holdfast, {
+        db,
+        chain: calm,
+        cron: "0 2 * * *",
+        sharedLock: null,
+      });
     },
   });
   onTestFinished(() => kit.close());

@@ -9,13 +9,8 @@ import { ApiClient } from "../../examples/report-schedules/api-client.js";
 import { reportsApi } from "../../examples/report-schedules/http.js";
 import { type Mood, startMarketingApi } from "../../examples/report-schedules/marketing-api.js";
 import { defineReports } from "../../examples/report-schedules/reports.js";
-import {
-  type AppDatabase,
-  migrate,
-  onHandle,
-  openDatabase,
-} from "../../examples/shared/database.js";
 import { until } from "../support/until.js";
+import { type AppDatabase, migrate, onHandle, openDatabase } from "./app-database.js";
 import { EXAMPLES, type Place, POSTGRES_URL, placed } from "./places.js";
 
 const MIGRATIONS = path.join(EXAMPLES, "report-schedules/migrations");
@@ -43,7 +38,7 @@ async function kitted() {
     setup: async (holdfast, { database }) => {
       const db = onHandle(database);
       await migrate(db, MIGRATIONS);
-      const reports = defineReports(holdfast, { db, api: new ApiClient(api.url) });
+      const reports = defineReports(holdfast, { db: db.db, api: new ApiClient(api.url) });
       return { db, reports, ...reports };
     },
   });
@@ -118,7 +113,8 @@ async function instance(place: Place, apiUrl: string) {
     await holdfast.stop({ grace: 0 });
     await db.close();
   });
-  return { db, holdfast, ...defineReports(holdfast, { db, api: new ApiClient(apiUrl) }) };
+  const reports = defineReports(holdfast, { db: db.db, api: new ApiClient(apiUrl) });
+  return { db, holdfast, ...reports };
 }
 
 test("network errors are tried again after 10, 20 and 40 seconds, and then the schedule goes on with its next time", async () => {

@@ -15,7 +15,7 @@ import { startListings } from "../../examples/market-studies/listings.js";
 import { prepareTables, Results } from "../../examples/market-studies/results.js";
 import { defineStudies, studiesOptions } from "../../examples/market-studies/studies.js";
 import { studyWorker } from "../../examples/market-studies/worker.js";
-import { openDatabase } from "../../examples/shared/database.js";
+import { openDatabase } from "./app-database.js";
 import { EXAMPLES, type Place } from "./places.js";
 
 const CRON_SECRET = "the-cron-s-own-secret";
@@ -73,7 +73,7 @@ export async function system(place: Place, lease?: string) {
   const source = await startListings();
   onTestFinished(() => source.close());
   const db = await openDatabase(place.url);
-  const worker = studyWorker({ db, sourceUrl: source.url, secret: WORKER_SECRET });
+  const worker = studyWorker({ db: db.db, sourceUrl: source.url, secret: WORKER_SECRET });
   const received: string[] = [];
   const workerUrl = await listen(() => (request) => {
     received.push(String(request.headers.get("holdfast-id")));
@@ -86,7 +86,7 @@ export async function system(place: Place, lease?: string) {
     await worker.stop({ graceMs: 0 });
     await db.close();
   });
-  return { ...one, db, source, worker, workerUrl, received, results: new Results(db) };
+  return { ...one, db, source, worker, workerUrl, received, results: new Results(db.db) };
 }
 
 /** The worker service as a process of its own. */

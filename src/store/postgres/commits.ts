@@ -8,6 +8,7 @@ import {
   type CommitItemParams,
   type CommitParams,
   type CommitVerbs,
+  endsTransaction,
   type OpenTransaction,
   RolledBack,
   type Transactor,
@@ -120,10 +121,6 @@ const KEPT_MS = 10_000;
 /** The longest that a timer of the driver can count. */
 const TIMEOUT_MAX_MS = 2 ** 31 - 1;
 
-/** Statements that would end the transaction, so that the run would be completed without it. Savepoints are allowed. */
-const ENDS_TRANSACTION =
-  /(begin|start\s+transaction|commit|end|abort|rollback(?!\s+(work\s+|transaction\s+)?to\b)|prepare\s+transaction)\b/iy;
-
 class PostgresTransactor implements Transactor {
   readonly #source: PostgresSource;
   readonly #clock: Clock;
@@ -231,18 +228,40 @@ async function within<Value>(
   timeoutMs: number,
 ): Promise<Value> {
   let isOpen = true;
+  /** The first statement that failed. A function that does not await its statements does not hear of it. */
+  let failed: { readonly error: unknown } | null = null;
+  const failing = (error: unknown): never => {
+    failed ??= { error };
+    throw error;
+  };
+  const send: PostgresTx["query"] = async (text, values = []) => {
+    // The connection then serves other callers: a late statement of this one must not reach them.
+    if (!isOpen) throw new Error("The transaction is over; nothing was sent.");
+    if (endsTransaction(text)) return failing(new TxEndedError("ctx.commit or ctx.item"));
+    return link
+      .query({ text, values, timeoutMs })
+      .catch((failure: unknown) =>
+        failing(failure instanceof LinkFailure ? failure.cause : failure),
+      );
+  };
   const tx: PostgresTx = {
-    query: async (text, values = []) => {
-      // The connection then serves other callers: a late statement of this one must not reach them.
-      if (!isOpen) throw new Error("The transaction is over; nothing was sent.");
-      if (endsTransaction(text)) throw new TxEndedError("ctx.commit or ctx.item");
-      return link.query({ text, values, timeoutMs }).catch((failure: unknown) => {
-        throw failure instanceof LinkFailure ? failure.cause : failure;
-      });
+    query(text, values) {
+      const sent = send(text, values);
+      // One that is not awaited must not end the process; its failure comes out below.
+      sent.catch(() => undefined);
+      return sent;
     },
   };
-  const query = async (text: string, values: readonly unknown[]) =>
-    (await link.query({ text, values })).rows;
+  const query = async (text: string, values: readonly unknown[]) => {
+    if (failed?.error instanceof TxEndedError) throw failed.error;
+    try {
+      return (await link.query({ text, values })).rows;
+    } catch (error) {
+      // Refused because of that statement, unless the function went back to a savepoint.
+      if (failed && isAborted(error)) throw failed.error;
+      throw error;
+    }
+  };
   try {
     const value = await fn({ tx, query });
     isOpen = false;
@@ -254,31 +273,9 @@ async function within<Value>(
   }
 }
 
-/**
- * Whether a statement in this text would end the transaction. It reads backwards and visits every position once,
- * however many comments follow each other.
- */
-function endsTransaction(text: string): boolean {
-  const end = text.length;
-  /** Where the next word begins after spaces and comments, and where the next star is. */
-  const words = new Int32Array(end + 3).fill(end);
-  const stars = new Int32Array(end + 3).fill(end);
-  let newline = end;
-  for (let at = end - 1; at >= 0; at -= 1) {
-    const star = stars[at + 2] as number;
-    let word = at;
-    if (/\s/.test(text.charAt(at))) word = words[at + 1] as number;
-    else if (text.startsWith("--", at) && newline < end) word = words[newline + 1] as number;
-    else if (text.startsWith("/*", at) && text[star + 1] === "/") word = words[star + 2] as number;
-    words[at] = word;
-    stars[at] = text[at] === "*" ? at : (stars[at + 1] as number);
-    if (text[at] === "\n") newline = at;
-    const isStart = at === 0 || text[at - 1] === ";";
-    if (!isStart) continue;
-    ENDS_TRANSACTION.lastIndex = word;
-    if (ENDS_TRANSACTION.test(text)) return true;
-  }
-  return false;
+/** Refused because an earlier statement of the transaction failed. */
+function isAborted(error: unknown): boolean {
+  return error instanceof LinkFailure && error.code === "25P02";
 }
 
 function linksMax(source: PostgresSource): number {

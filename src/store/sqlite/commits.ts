@@ -11,6 +11,7 @@ import {
 } from "../commits.js";
 import type { ItemResult } from "../items.js";
 import type { SqliteFile } from "./connection.js";
+import { type SqliteHandle, type SqliteTx, transactionHandle } from "./handle.js";
 import type { SqliteItems } from "./items.js";
 import type { LeaseRows } from "./lease-rows.js";
 import type { SqliteSession } from "./session.js";
@@ -20,6 +21,7 @@ export class SqliteCommits implements CommitVerbs {
   readonly #file: SqliteFile;
   readonly #leases: LeaseRows;
   readonly #items: SqliteItems;
+  #given: { readonly handle: SqliteHandle; readonly tx: SqliteTx } | null = null;
 
   constructor(params: {
     readonly session: SqliteSession;
@@ -62,11 +64,18 @@ export class SqliteCommits implements CommitVerbs {
     }
   }
 
+  /** The handle as users get it; the same object for as long as the handle is open. */
+  #tx(): SqliteTx {
+    const { handle } = this.#file;
+    if (this.#given?.handle !== handle) this.#given = { handle, tx: transactionHandle(handle) };
+    return this.#given.tx;
+  }
+
   /** The user's function, in the open transaction. */
   #work<Value>(verb: string, work: (tx: unknown) => Value | Promise<Value>): Value {
     let value: Value | Promise<Value>;
     try {
-      value = work(this.#file.handle);
+      value = work(this.#tx());
     } catch (error) {
       throw new ThrownByWork(error);
     }

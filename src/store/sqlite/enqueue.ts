@@ -19,7 +19,7 @@ import {
 import { policyDigest } from "../jobs.js";
 import { COUNTERS, modeCode, NOT_BEGUN } from "../rows.js";
 import type { Row, SqliteFile } from "./connection.js";
-import { fileOf, isOpenTransaction, type SqliteHandle, sqliteCode } from "./handle.js";
+import { bareHandle, fileOf, isOpenTransaction, type SqliteHandle, sqliteCode } from "./handle.js";
 import { SqliteLimits } from "./limits.js";
 import { SqliteSession } from "./session.js";
 
@@ -395,7 +395,7 @@ function refuseForeign(handle: SqliteHandle, own: SqliteHandle, wrong: Wrong): v
 function handleOf(tx: unknown, wrong: Wrong): SqliteHandle {
   const { session, $client } = (tx ?? {}) as { session?: { client?: unknown }; $client?: unknown };
   const found = [tx, $client, session?.client].find(isHandle);
-  if (found) return found;
+  if (found) return bareHandle(found);
   throw wrong("is no SQLite handle; give the DatabaseSync on which your transaction is open");
 }
 

@@ -9,7 +9,9 @@ import {
   StoreReadOnlyError,
   StoreUnavailableError,
   StoreUnsupportedError,
+  TxEndedError,
 } from "../../shared/errors.js";
+import { endsTransaction } from "../commits.js";
 
 /** The members that both `DatabaseSync` (node:sqlite, @photostructure/sqlite) and better-sqlite3 have. */
 export type SqliteHandle = {
@@ -22,8 +24,77 @@ export type SqliteHandle = {
   close(): void;
 };
 
+/** The handle as a function in a transaction gets it: with `query`, so that the function looks as on PostgreSQL. */
+export type SqliteTx = SqliteHandle & {
+  /** Executes one statement at once. Values are `$1`, `$2` …, or `?`. */
+  query(
+    text: string,
+    values?: readonly unknown[],
+  ): { readonly rows: Record<string, unknown>[]; readonly rowCount: number };
+};
+
 /** A file (":memory:" for none) or the handle of the surrounding application. */
 export type SqliteSource = { readonly file: string } | { readonly handle: SqliteHandle };
+
+const HANDLES = new WeakMap<object, SqliteHandle>();
+
+/** Everything that the handle has, and `query`. The handle may be the application's: nothing is added to it. */
+export function transactionHandle(handle: SqliteHandle): SqliteTx {
+  const query: SqliteTx["query"] = (text, values = []) => queryNow(handle, text, values);
+  const tx = new Proxy(handle, {
+    get(target, name) {
+      if (name === "query") return query;
+      const value: unknown = Reflect.get(target, name, target);
+      // A method of a native object works only on that object.
+      return typeof value === "function" && name !== "constructor" ? value.bind(target) : value;
+    },
+  }) as SqliteTx;
+  HANDLES.set(tx, handle);
+  return tx;
+}
+
+/** The handle below what `transactionHandle` made; any other one as it is. */
+export function bareHandle(handle: SqliteHandle): SqliteHandle {
+  return HANDLES.get(handle) ?? handle;
+}
+
+/** Strings, quoted names and comments as they are, and the placeholders of PostgreSQL. */
+const PLACEHOLDERS = /'(?:[^']|'')*'|"(?:[^"]|"")*"|--[^\n]*|\/\*[\s\S]*?\*\/|\$(\d+)/g;
+
+function queryNow(
+  handle: SqliteHandle,
+  text: string,
+  values: readonly unknown[],
+): ReturnType<SqliteTx["query"]> {
+  if (endsTransaction(text)) throw new TxEndedError("ctx.commit or ctx.item");
+  const inOrder: unknown[] = [];
+  // Both libraries bind `?` in the order of the text, which a value may occur in more than once.
+  const sql = text.replace(PLACEHOLDERS, (found, number?: string) => {
+    if (number === undefined) return found;
+    inOrder.push(values[Number(number) - 1]);
+    return "?";
+  });
+  const given = (inOrder.length > 0 ? inOrder : values).map(sqliteValue);
+  const statement = handle.prepare(sql);
+  if (returnsRows(statement)) {
+    const rows = statement.all(...given) as Record<string, unknown>[];
+    return { rows, rowCount: rows.length };
+  }
+  return { rows: [], rowCount: Number(statement.run(...given).changes) };
+}
+
+/** better-sqlite3 says so itself, `DatabaseSync` by the columns of the statement. */
+function returnsRows(statement: object): boolean {
+  const { reader, columns } = statement as { reader?: boolean; columns?: () => readonly unknown[] };
+  return reader ?? (columns?.call(statement).length ?? 1) > 0;
+}
+
+/** As `pg` sends them: what SQLite has no type for is a number or a text. */
+function sqliteValue(value: unknown): unknown {
+  if (value === undefined) return null;
+  if (typeof value === "boolean") return Number(value);
+  return value instanceof Date ? value.toISOString() : value;
+}
 
 export async function openFile(file: string, mayCreate: boolean): Promise<SqliteHandle> {
   if (file !== ":memory:") await prepareFile(file, mayCreate);

@@ -14,7 +14,7 @@ import { refuseUnknownMembers } from "../../shared/suggest.js";
 import type { Settlement } from "../../store/claims.js";
 import { transactorOf } from "../../store/postgres/callers-transactions.js";
 import type { PostgresTx } from "../../store/postgres/commits.js";
-import type { SqliteHandle } from "../../store/sqlite/handle.js";
+import type { SqliteTx } from "../../store/sqlite/handle.js";
 import type { Store } from "../../store/store.js";
 import type { Emit } from "../../telemetry/log.js";
 import type { AttemptView } from "../attempt-view.js";
@@ -205,10 +205,10 @@ export function isThenable<Value>(value: Value | Promise<Value>): value is Promi
 // ── the options ─────────────────────────────────────────────────────────────────────────────────
 
 /**
- * The transaction that a function gets: `query` on PostgreSQL, the database handle on SQLite. Code for one of them names
- * its type: `ctx.commit((tx: PostgresTx) => …)`.
+ * The transaction that a function gets: `query` on both databases, and on SQLite all of the handle. Code for one of them
+ * names its type: `ctx.commit((tx: PostgresTx) => …)`, `ctx.commit((tx: SqliteTx) => …)`.
  */
-export type TransactionHandle = PostgresTx & SqliteHandle;
+export type TransactionHandle = PostgresTx & SqliteTx;
 
 export type CommitOptions = {
   /** The database object that opens the transaction, on PostgreSQL; `tx` is then the transaction of that object. */

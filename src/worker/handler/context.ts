@@ -284,7 +284,7 @@ export class RunContext {
   /**
    * Completes this run together with the work of `fn` in `tx`: both, or neither. The value of `fn` is the result of the
    * run; an error that the handler throws later is only logged. If `fn` throws, everything is rolled back and the error
-   * is thrown. On SQLite `fn` is synchronous.
+   * is thrown. `tx.query(text, values)` is there on both databases; on SQLite `fn` is synchronous.
    */
   commit<Value, Tx = TransactionHandle>(
     fn: (tx: Tx) => Value | Promise<Value>,
