@@ -2,6 +2,16 @@
 
 import type { Mode, Policy, RunId } from "../runs/rules/run.js";
 
+/** An update that changes nothing: it returns the number of the row that is there. */
+export const ENSURE_LANE = /* sql */ `
+insert into {lane} (queue, job) values (:queue, :job)
+on conflict (job, queue) do update set job = excluded.job returning id`;
+
+export const ENSURE_POLICY = /* sql */ `
+insert into {policy} (digest, lease_ms, timeout_ms, attempts, delay_ms, factor, max_ms, jitter, on_lost)
+values (:digest, :leaseMs, :timeoutMs, :attempts, :delayMs, :factor, :maxMs, :jitter, :onLost)
+on conflict (digest) do update set digest = excluded.digest returning id`;
+
 export interface EnqueueVerbs {
   /**
    * Stores new runs. The same id twice is the same run: a call that is repeated after a lost reply changes nothing. For a

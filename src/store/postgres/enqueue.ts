@@ -4,6 +4,8 @@ import { ON_LOST, type Policy } from "../../runs/rules/run.js";
 import { ConfigurationError, StoreUnavailableError } from "../../shared/errors.js";
 import { tagsToStore } from "../../shared/trace-context.js";
 import {
+  ENSURE_LANE,
+  ENSURE_POLICY,
   type EnqueueParams,
   type EnqueueResult,
   type EnqueueVerbs,
@@ -334,7 +336,7 @@ export class PostgresEnqueue implements EnqueueVerbs {
   }
 
   async lane(queue: string, job: string): Promise<number> {
-    const [row] = await this.#session.repeat("enqueue", sql.ENSURE_LANE, { queue, job });
+    const [row] = await this.#session.repeat("enqueue", ENSURE_LANE, { queue, job });
     const id = numberIn(row);
     this.#lanes.set(laneKey({ queue, job }), id);
     return id;
@@ -345,7 +347,7 @@ export class PostgresEnqueue implements EnqueueVerbs {
     const digest = policyDigest(policy);
     let id = this.#policiesByDigest.get(digest);
     if (id === undefined) {
-      const [row] = await this.#session.repeat("enqueue", sql.ENSURE_POLICY, {
+      const [row] = await this.#session.repeat("enqueue", ENSURE_POLICY, {
         digest,
         leaseMs,
         timeoutMs,

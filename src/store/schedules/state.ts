@@ -18,6 +18,12 @@ export const SCHEDULE_COLUMNS = /* sql */ `
   s.paused_at, s.paused_by, s.pause_note, s.broken_at, s.broken_error, s.deleted_at,
   s.app, s.source, s.release, s.code_hash, s.created_at, s.updated_at`;
 
+// With the exact expressions of the indexes `schedule_look` and `schedule_lost`, because SQLite's planner compares texts.
+export const MAY_NEED_LOOK = "(s.is_gated or s.is_replacing or s.backfill is not null)";
+/** Active but without a next tick: only damage makes such a row. */
+export const IS_LOST = /* sql */ `s.next_at is null and not s.is_ended
+  and s.paused_at is null and s.broken_at is null and s.deleted_at is null`;
+
 /** The whole state of a schedule that decisions need. */
 export type ScheduleState = Omit<ScheduleProgress, "live"> &
   ScheduleStanding & {

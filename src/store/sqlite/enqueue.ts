@@ -4,6 +4,8 @@ import { ON_LOST, type Policy, PRIORITY_STEP_MS, type RunId } from "../../runs/r
 import { ConfigurationError } from "../../shared/errors.js";
 import { tagsToStore } from "../../shared/trace-context.js";
 import {
+  ENSURE_LANE,
+  ENSURE_POLICY,
   type EnqueueParams,
   type EnqueueResult,
   type EnqueueVerbs,
@@ -33,14 +35,6 @@ from json_each(:inputs) where true`;
 const RUN_ROW = /* sql */ `
 insert into {run} (id, created_at, due_at, lane, policy, version, priority, mode, key, tags, input, parent, batch)
 values (:id, :now, :dueAt, :lane, :policy, :version, :priority, :mode, :runKey, :tags, :input, :parent, :batch)`;
-
-export const ENSURE_LANE = /* sql */ `
-insert into {lane} (queue, job) values (:queue, :job) on conflict do update set job = excluded.job returning id`;
-
-export const ENSURE_POLICY = /* sql */ `
-insert into {policy} (digest, lease_ms, timeout_ms, attempts, delay_ms, factor, max_ms, jitter, on_lost)
-values (:digest, :leaseMs, :timeoutMs, :attempts, :delayMs, :factor, :maxMs, :jitter, :onLost)
-on conflict do update set digest = excluded.digest returning id`;
 
 /** The slower form, for a batch of which some runs were stored before. */
 const MISSING_RUN_ROWS = `${RUN_ROWS} on conflict do nothing returning id`;

@@ -2,6 +2,7 @@
 // its cost must not grow with the number of idle schedules. Runs and ledger rows take their values from the present row
 // of the schedule, so those statements come before the ones that change it.
 import { COUNTERS } from "../rows.js";
+import { IS_LOST, MAY_NEED_LOOK } from "../schedules/state.js";
 
 /** Pauses that unrecorded ticks may fall into, for statements that read schedules. */
 export const PAUSES = /* sql */ `(
@@ -16,17 +17,10 @@ where not exists (select 1 from {outcome} o where o.id = r.id)`;
 
 const IS_GATED = /* sql */ `exists (select 1 from {waiting} w where w.id = r.id and w.gate = 'schedule')`;
 
-/** With the exact expression of the index `schedule_look`, because the planner compares texts. */
-const MAY_NEED_LOOK = "(s.is_gated or s.is_replacing or s.backfill is not null)";
-
 /** Every run before the first gated one is gone, because it ended or was removed. */
 const NEEDS_LOOK = /* sql */ `${MAY_NEED_LOOK}
   and case when s.is_replacing or s.backfill is not null then 1
     else coalesce((select ${IS_GATED} ${LIVE} order by m.key limit 1), 1) end`;
-
-/** With the exact expression of the index `schedule_lost`. */
-const IS_LOST = /* sql */ `s.next_at is null and not s.is_ended
-  and s.paused_at is null and s.broken_at is null and s.deleted_at is null`;
 
 /** The part of a poll about schedules, as members of a JSON object. */
 // A `case` stops at the first true condition; an "or" of subqueries would evaluate all of them.

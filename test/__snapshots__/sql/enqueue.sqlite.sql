@@ -3,12 +3,13 @@ insert into waiting (id, wake_at, lane, policy, priority, attempt, losses, refun
 select value, :dueAt, :lane, :policy, :priority, 0, 0, 0, 0, 0, 0 from json_each(:rows);
 
 -- ENSURE_LANE
-insert into lane (queue, job) values (:queue, :job) on conflict do update set job = excluded.job returning id;
+insert into lane (queue, job) values (:queue, :job)
+on conflict (job, queue) do update set job = excluded.job returning id;
 
 -- ENSURE_POLICY
 insert into policy (digest, lease_ms, timeout_ms, attempts, delay_ms, factor, max_ms, jitter, on_lost)
 values (:digest, :leaseMs, :timeoutMs, :attempts, :delayMs, :factor, :maxMs, :jitter, :onLost)
-on conflict do update set digest = excluded.digest returning id;
+on conflict (digest) do update set digest = excluded.digest returning id;
 
 -- KEY_HOLDER
 select run, input_hash from key where job = :job and key = :key;

@@ -245,12 +245,3 @@ export const KEY_HOLDERS = /* sql */ `
 select i.at, k.run, k.input_hash as hash
 from json_to_recordset(:keys::json) as i (at int, job text, key text),
   lateral (select x.run, x.input_hash from {key} x where x.job = i.job and x.key = i.key offset 0) k`;
-
-export const ENSURE_LANE = /* sql */ `
-insert into {lane} (queue, job) values (:queue, :job)
-on conflict (job, queue) do update set job = excluded.job returning id`;
-
-export const ENSURE_POLICY = /* sql */ `
-insert into {policy} (digest, lease_ms, timeout_ms, attempts, delay_ms, factor, max_ms, jitter, on_lost)
-values (:digest, :leaseMs, :timeoutMs, :attempts, :delayMs, :factor, :maxMs, :jitter, :onLost)
-on conflict (digest) do update set digest = excluded.digest returning id`;

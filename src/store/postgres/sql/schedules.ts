@@ -2,7 +2,7 @@
 // included: one round trip and one commit. Every change is written only at the revision from which it was decided;
 // locked rows are left to their transaction.
 
-import { SCHEDULE_COLUMNS } from "../../schedules/state.js";
+import { IS_LOST, MAY_NEED_LOOK, SCHEDULE_COLUMNS } from "../../schedules/state.js";
 import { UNCOUNTING } from "./batches.js";
 import { FLOW_KEY, NEW_FLOWS, NOT_PAUSED, PAUSES } from "./limits.js";
 
@@ -15,10 +15,6 @@ export const IS_GATED = /* sql */ `coalesce((select w.gate = 'schedule' from {wa
 const NEEDS_LOOK = /* sql */ `(s.is_replacing or s.backfill is not null or coalesce((
   select ${IS_GATED} from unnest(s.live) with ordinality l (id, place)
   where ${IS_LIVE} order by l.place limit 1), true))`;
-const LOOKS = "(s.is_gated or s.is_replacing or s.backfill is not null)";
-/** Active but without a next tick: only damage makes such a row. */
-const LOST = /* sql */ `s.next_at is null and not s.is_ended
-  and s.paused_at is null and s.broken_at is null and s.deleted_at is null`;
 
 /**
  * For the poll: whether the ticker has any work. The smallest value is one index entry, whatever the plan; "exists one
@@ -26,11 +22,11 @@ const LOST = /* sql */ `s.next_at is null and not s.is_ended
  */
 export const HAS_DUE_SCHEDULE = /* sql */ `(
   coalesce((select min(s.next_at) from {schedule} s where s.next_at is not null) <= now.at, false)
-  or exists (select from {schedule} s where ${LOOKS} and ${NEEDS_LOOK})
-  or exists (select from {schedule} s where ${LOST}))`;
+  or exists (select from {schedule} s where ${MAY_NEED_LOOK} and ${NEEDS_LOOK})
+  or exists (select from {schedule} s where ${IS_LOST}))`;
 /** For the poll of an instance that fires nothing. */
-export const HAS_FREE_GATE = /* sql */ `exists (select from {schedule} s where ${LOOKS} and ${NEEDS_LOOK})`;
-export const HAS_GATED = /* sql */ `exists (select from {schedule} s where ${LOOKS})`;
+export const HAS_FREE_GATE = /* sql */ `exists (select from {schedule} s where ${MAY_NEED_LOOK} and ${NEEDS_LOOK})`;
+export const HAS_GATED = /* sql */ `exists (select from {schedule} s where ${MAY_NEED_LOOK})`;
 
 // As rows: one JSON value for all of them took the server twice as long here. If there is no schedule, one row has the
 // time alone.
@@ -56,9 +52,9 @@ chosen as materialized (
     (select s.id, row_number() over () as place from (
       select x.id from {schedule} x where x.next_at <= (select at from now) order by x.next_at limit :limit) s)
     union all
-    (select s.id, 1000000 + s.id from {schedule} s where ${LOOKS} and ${NEEDS_LOOK} limit :limit)
+    (select s.id, 1000000 + s.id from {schedule} s where ${MAY_NEED_LOOK} and ${NEEDS_LOOK} limit :limit)
     union all
-    (select s.id, 2000000000::bigint + s.id from {schedule} s where ${LOST} limit :limit)
+    (select s.id, 2000000000::bigint + s.id from {schedule} s where ${IS_LOST} limit :limit)
   ) x group by id order by 2 limit :limit
 )
 ${STATE}`;
@@ -67,7 +63,7 @@ ${STATE}`;
 export const GATED_SCHEDULES = /* sql */ `
 with now as materialized (select {now} as at),
 chosen as materialized (
-  select s.id, row_number() over () as place from {schedule} s where ${LOOKS} and ${NEEDS_LOOK} limit :limit
+  select s.id, row_number() over () as place from {schedule} s where ${MAY_NEED_LOOK} and ${NEEDS_LOOK} limit :limit
 )
 ${STATE}`;
 
