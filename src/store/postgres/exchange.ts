@@ -131,7 +131,7 @@ export class PostgresClaims implements ClaimVerbs {
     const whole = params.isWholeLease === true ? wholeLeaseColumns(params.settlements) : null;
     const text = whole ? sql.EXCHANGE.finishWholeAndClaim : formOf(params);
     const [row] = await this.#session.attempt("claims.exchange", link, text, {
-      ...(whole ?? settlementColumns(onceEach(params.settlements))),
+      ...(whole ?? columnsOf(params.settlements)),
       holder,
       token,
       jobs,
@@ -235,6 +235,11 @@ export class PostgresClaims implements ClaimVerbs {
       isCancelRequested: row.is_cancel_requested === true,
     };
   }
+}
+
+/** An idle worker has no settlements, and builds no columns of them. */
+function columnsOf(settlements: readonly Settlement[]): Row {
+  return settlements.length === 0 ? {} : settlementColumns(onceEach(settlements));
 }
 
 /** If the same run were settled twice in one exchange, it would be written twice. */
