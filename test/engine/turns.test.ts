@@ -14,6 +14,7 @@ import type { SqliteHandle } from "../../src/store/sqlite/handle.js";
 import { SqliteStore } from "../../src/store/sqlite/store.js";
 import type { Logger } from "../../src/telemetry/log.js";
 import { SeededRandom, seededIds } from "../../src/testing/virtual-clock.js";
+import type { RunContext } from "../../src/worker/handler/context.js";
 
 const SILENT: Logger = { debug() {}, info() {}, warn() {}, error() {} };
 /** Without a turn for timers none of the verbs would end before this many calls. */
@@ -147,19 +148,40 @@ const VERBS: readonly (readonly [string, (holdfast: Holdfast, id: string) => Pro
     ["schedules.trigger", (holdfast) => holdfast.schedules.trigger("nightly")],
     ["schedules.explain", (holdfast) => holdfast.schedules.explain("nightly", new Date(START_AT))],
     ["lock", (holdfast) => holdfast.lock("door", {}, async () => undefined)],
+    // Its figures are read once in five seconds: all other calls wait for no statement.
+    ["metrics", (holdfast) => holdfast.metrics()],
   ];
+
+const HANDLER_VERBS: readonly (readonly [string, (ctx: RunContext) => Promise<unknown>])[] = [
+  ["ctx.progress", (ctx) => ctx.progress({ done: 1 })],
+  ["ctx.heartbeat", (ctx) => ctx.heartbeat()],
+];
+
+/** Returns whether a timer fired before the last of these calls. */
+async function letsTimersFire(call: () => Promise<unknown>): Promise<boolean> {
+  let hasFired = false;
+  systemClock.timer(10, () => {
+    hasFired = true;
+  });
+  for (let calls = 0; !hasFired && calls < CALLS_MAX; calls += 1) await call();
+  return hasFired;
+}
 
 describe("the event loop beside awaited calls on SQLite", () => {
   for (const [verb, call] of VERBS) {
     test(`a timer fires while a process only awaits ${verb}`, async ({ holdfast }) => {
       const { id } = await holdfast.enqueue("study", {});
       await holdfast.schedules.upsert("nightly", { job: "study", cron: "0 3 * * *" });
-      let hasFired = false;
-      systemClock.timer(10, () => {
-        hasFired = true;
-      });
-      for (let calls = 0; !hasFired && calls < CALLS_MAX; calls += 1) await call(holdfast, id);
-      expect(hasFired).toBe(true);
+      expect(await letsTimersFire(() => call(holdfast, id))).toBe(true);
+    });
+  }
+
+  for (const [verb, call] of HANDLER_VERBS) {
+    test(`a timer fires while a handler only awaits ${verb}`, async ({ holdfast }) => {
+      const busy = holdfast.job("busy", { run: (_, ctx) => letsTimersFire(() => call(ctx)) });
+      const { id } = await busy.enqueue({});
+      await holdfast.start();
+      expect(await holdfast.runs.wait(id)).toMatchObject({ status: "completed", result: true });
     });
   }
 

@@ -61,8 +61,8 @@ export class HandlerServices {
       nowMs: () => clock.monotonicMs(),
       hasDoneItems: (attempt) => this.#items.hasDone(attempt),
       fanOut: params.fanOut,
-      heartbeat: (attempt) => this.#renew(attempt),
-      progress: (attempt, reported) => this.#progress.report(attempt, reported),
+      heartbeat: (attempt) => this.#givingWay(this.#renew(attempt)),
+      progress: (attempt, reported) => this.#givingWay(this.#progress.report(attempt, reported)),
       keepLine: (attempt, ...line) => this.#logs.keep(attempt, ...line),
       item: (request) => this.#items.item(request),
       commit: (attempt, fn, options) => commitRun(params, attempt, fn, options),
@@ -96,6 +96,15 @@ export class HandlerServices {
   close(): void {
     this.#progress.close();
     this.#logs.close();
+  }
+
+  /**
+   * Progress is mostly buffered, and a renewal on SQLite never waits. Without this, a handler that only awaits such calls
+   * would keep all timers and I/O of the process from their turn.
+   */
+  async #givingWay(call: Promise<void>): Promise<void> {
+    await call;
+    await this.#params.ports.clock.giveWay?.();
   }
 
   async #renew({ run, claim }: AttemptView): Promise<void> {
