@@ -175,8 +175,29 @@ describe.skipIf(process.platform === "win32")("a SQLite file that may only be re
       const refused = await refusal(file);
       expect(refused).toBeInstanceOf(StoreReadOnlyError);
       expect(refused).toMatchObject({ code: "STORE_READ_ONLY", file, tried: "enqueue.runs" });
-      expect((refused as Error).message).toContain("Let its user write both");
+      expect((refused as Error).message).toContain("Let its user read and write both");
     });
+  });
+
+  test("whoever may not even read the file, or reach its folder, gets STORE_READ_ONLY too", async ({
+    file,
+  }) => {
+    await existing(file);
+    await asOrdinaryUser(async () => {
+      await chmod(file, 0o000);
+      expect(await refusal(file)).toMatchObject({ code: "STORE_READ_ONLY", file, tried: "open" });
+      const closed = path.join(path.dirname(file), "closed");
+      await mkdir(closed, { mode: 0o000 });
+      const inside = path.join(closed, "app.db");
+      expect(await refusal(inside)).toMatchObject({ code: "STORE_READ_ONLY", tried: "open" });
+      await chmod(closed, 0o755);
+    });
+  });
+
+  test("a folder in the place of the file is named as a wrong option", async ({ file }) => {
+    const refused = await refusal(path.dirname(file));
+    expect(refused).toMatchObject({ code: "CONFIGURATION_INVALID" });
+    expect((refused as Error).message).toMatch(/database: .* is a folder; give the path of a file/);
   });
 
   test("whoever may not write the folder gets STORE_READ_ONLY, whether or not the file is there", async ({

@@ -41,7 +41,10 @@ export const ERROR_CODES = [
   { code: "STOPPED", description: "A verb was called after stop()." },
   { code: "STORE_UNAVAILABLE", description: "The database could not be reached." },
   { code: "STORE_UNSUPPORTED", description: "The database or its library is too old." },
-  { code: "STORE_READ_ONLY", description: "The SQLite file or its folder may only be read." },
+  {
+    code: "STORE_READ_ONLY",
+    description: "This process may not write the SQLite file or its folder.",
+  },
   { code: "STORE_GONE", description: "The SQLite file was deleted, moved or replaced while open." },
   {
     code: "OUTCOME_UNKNOWN",

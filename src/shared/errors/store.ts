@@ -47,8 +47,8 @@ export class StoreReadOnlyError extends HoldfastError {
   readonly tried: string;
   constructor({ file, tried, cause }: { file: string; tried: string; cause?: unknown }) {
     super(
-      `The SQLite file ${quoteShort(file)} or its folder may only be read by this process (tried: ${tried}). Nothing was ` +
-        "stored. Let its user write both: SQLite keeps a -wal and a -shm file beside the database, also for reading.",
+      `This process may not write the SQLite file ${quoteShort(file)} or its folder (tried: ${tried}). Nothing was stored. ` +
+        "Let its user read and write both: SQLite keeps a -wal and a -shm file beside the database, also for reading.",
       causeOption(cause),
     );
     this.file = file;

@@ -99,14 +99,23 @@ function sqliteValue(value: unknown): unknown {
 export async function openFile(file: string, mayCreate: boolean): Promise<SqliteHandle> {
   if (file !== ":memory:") await prepareFile(file, mayCreate);
   const library = await import("@photostructure/sqlite");
-  return new library.DatabaseSync(file) as unknown as SqliteHandle;
+  try {
+    return new library.DatabaseSync(file) as unknown as SqliteHandle;
+  } catch (error) {
+    throw describeOpening(error, { file });
+  }
 }
 
 /** Creates the folder and the file, readable by their owner alone: they contain inputs and results. */
 async function prepareFile(file: string, mayCreate: boolean): Promise<void> {
-  const { existsSync, mkdirSync, openSync, closeSync } = await import("node:fs");
+  const { mkdirSync, openSync, closeSync, statSync } = await import("node:fs");
   const { dirname } = await import("node:path");
-  if (existsSync(file)) return;
+  try {
+    statSync(file);
+    return;
+  } catch (cause) {
+    if (isRefusal(cause)) throw new StoreReadOnlyError({ file, tried: "open", cause });
+  }
   if (!mayCreate) {
     throw new StoreUnavailableError({
       tried: "open a SQLite file that does not exist",
@@ -118,9 +127,7 @@ async function prepareFile(file: string, mayCreate: boolean): Promise<void> {
     mkdirSync(dirname(file), { recursive: true });
     closeSync(openSync(file, "a", 0o600));
   } catch (cause) {
-    const { code } = cause as NodeJS.ErrnoException;
-    if (code !== undefined && ["EACCES", "EPERM", "EROFS"].includes(code))
-      throw new StoreReadOnlyError({ file, tried: "make the file", cause });
+    if (isRefusal(cause)) throw new StoreReadOnlyError({ file, tried: "make the file", cause });
     throw new StoreUnavailableError({
       tried: "make the SQLite file",
       url: `sqlite:${file}`,
@@ -130,17 +137,30 @@ async function prepareFile(file: string, mayCreate: boolean): Promise<void> {
   }
 }
 
+const ERRNO: Readonly<Record<number, string>> = {
+  1: "EPERM",
+  13: "EACCES",
+  21: "EISDIR",
+  30: "EROFS",
+};
+
+/** The rights of this process, or of its file system, are too few. */
+function isRefusal(error: unknown): boolean {
+  const { code = "" } = error as NodeJS.ErrnoException;
+  return ["EACCES", "EPERM", "EROFS"].includes(code);
+}
+
 export function describeOpening(error: unknown, source: SqliteSource): unknown {
   const code = sqliteCode(error);
   const file = "file" in source ? source.file : "the given handle";
-  if (code === 26 || code === 11) {
-    return new ConfigurationError([
-      {
-        field: "database",
-        message: `"${file}" is not a SQLite database (or is damaged); give the path of one, or of a file that does not exist yet, such as "sqlite:.holdfast/holdfast.db"`,
-      },
-    ]);
-  }
+  // SQLite itself says only that it cannot open the file; the library adds why.
+  const reason = ERRNO[(error as { systemErrno?: number }).systemErrno ?? 0];
+  if (code === 26 || code === 11)
+    return wrongPath(
+      `"${file}" is not a SQLite database (or is damaged); give the path of one, or of a file that does not exist yet`,
+    );
+  if (reason === "EISDIR") return wrongPath(`"${file}" is a folder; give the path of a file`);
+  if (reason !== undefined) return new StoreReadOnlyError({ file, tried: "open", cause: error });
   if (code !== undefined) {
     return new StoreUnavailableError({
       tried: "open the SQLite file",
@@ -150,6 +170,11 @@ export function describeOpening(error: unknown, source: SqliteSource): unknown {
     });
   }
   return error;
+}
+
+function wrongPath(message: string): ConfigurationError {
+  const example = 'such as "sqlite:.holdfast/holdfast.db"';
+  return new ConfigurationError([{ field: "database", message: `${message}, ${example}` }]);
 }
 
 /** Older engines can lose an acknowledged commit when several processes write and checkpoint. */
