@@ -216,7 +216,7 @@ export type { StandardSchema } from "./shared/schema.js";
 export type { BatchAnswer, BatchError } from "./store/batches.js";
 export type { Database } from "./store/open.js";
 export type { PostgresTx } from "./store/postgres/commits.js";
-export type { SqliteHandle, SqliteTx } from "./store/sqlite/handle.js";
+export type { SqliteHandle, SqliteTx } from "./store/sqlite/connection/handle.js";
 export type { EventOf, Listener, OnError } from "./telemetry/bus.js";
 export type { EventName, Events, Logger } from "./telemetry/log.js";
 export type { OpenTelemetry, TelemetryOptions } from "./telemetry/tracing.js";

@@ -16,7 +16,7 @@ import { isScope, LIMITABLE_SCOPES, SCOPES, type Scope } from "../operations/rul
 import { ConfigurationError, type Problem } from "../shared/errors.js";
 import { rememberSecrets } from "../shared/known-secrets.js";
 import { refuseUnknownMembers } from "../shared/suggest.js";
-import type { KeyRecord } from "../store/keys.js";
+import type { KeyRecord } from "../store/access/keys.js";
 import { isLimited, type Reach, reachOf } from "./reach.js";
 
 /** One secret, or several separated by commas, or a list of secrets, some of them with limits. */

@@ -14,7 +14,7 @@ import { KEY_START } from "../shared/known-secrets.js";
 import { requireName } from "../shared/names.js";
 import { requireOptions } from "../shared/options.js";
 import { refuseUnknownMembers } from "../shared/suggest.js";
-import type { KeyRecord } from "../store/keys.js";
+import type { KeyRecord } from "../store/access/keys.js";
 import type { Store } from "../store/store.js";
 import { type Actor, auditEntry } from "./rules/audit.js";
 import { isScope, LIMITABLE_SCOPES, SCOPES, type Scope } from "./rules/scopes.js";

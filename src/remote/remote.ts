@@ -18,7 +18,7 @@ import { encodeResult, isSameResult } from "../shared/json.js";
 import { delay, type Ports } from "../shared/ports.js";
 import type { Grant, HeldRun, Settlement } from "../store/claims.js";
 import { isTakenAway } from "../store/leases.js";
-import type { RunRecord } from "../store/runs.js";
+import type { RunRecord } from "../store/runs/runs.js";
 import type { Store } from "../store/store.js";
 import type { Emit, EventName } from "../telemetry/log.js";
 import type { Meter } from "../telemetry/meters.js";

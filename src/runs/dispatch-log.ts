@@ -6,7 +6,7 @@ import { encodeResult } from "../shared/json.js";
 import { redactBody } from "../shared/redact.js";
 import { isTakenAway } from "../store/leases.js";
 import type { LogRecord, ReplyLine } from "../store/logs.js";
-import type { AttemptRecord } from "../store/runs.js";
+import type { AttemptRecord } from "../store/runs/runs.js";
 import { keptMessage } from "./rules/run-logs.js";
 
 /** How much of a response is stored. */

@@ -1,7 +1,7 @@
 // Says why a pending run does not begin: as values for programs, and in words for people.
 
 import { formatDuration } from "../shared/duration.js";
-import type { PendingReason } from "../store/pending-reason.js";
+import type { PendingReason } from "../store/runs/pending-reason.js";
 import { shownLimitKey } from "../worker/rules/limits.js";
 import type { RunId } from "./rules/run.js";
 

@@ -13,7 +13,7 @@ import { CURSOR_PROBLEM, limitProblems, PAGE_DEFAULT } from "../shared/paging.js
 import type { Ports } from "../shared/ports.js";
 import { refuseUnknownMembers } from "../shared/suggest.js";
 import type { BatchRecord, ChildFilter } from "../store/batches.js";
-import type { CancelResult, RetryResult, RunFilter } from "../store/runs.js";
+import type { CancelResult, RetryResult, RunFilter } from "../store/runs/runs.js";
 import type { Store } from "../store/store.js";
 import { type RunExchange, toExchanges } from "./dispatch-log.js";
 import { toWaitingFor } from "./pending-reason.js";

@@ -5,7 +5,7 @@ import { readStoredError, type StoredError } from "../shared/failure.js";
 import { readStored } from "../shared/json.js";
 import { CURSOR_PROBLEM, limitProblems, PAGE_DEFAULT } from "../shared/paging.js";
 import { refuseUnknownMembers } from "../shared/suggest.js";
-import type { OpenPlace, RunStepRecord } from "../store/run-steps.js";
+import type { OpenPlace, RunStepRecord } from "../store/runs/run-steps.js";
 import type { Store } from "../store/store.js";
 import type { RunId } from "./rules/run.js";
 import { STEPS_MAX, type StepKind } from "./rules/steps.js";

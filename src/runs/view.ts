@@ -9,7 +9,7 @@ import { parseTraceparent } from "../shared/trace-context.js";
 import type { ItemFilter, ItemRecord } from "../store/items.js";
 import { isFullPage, type KeptLevel, type LogRecord } from "../store/logs.js";
 import type { ProgressRecord } from "../store/progress.js";
-import type { AttemptRecord, RunRecord } from "../store/runs.js";
+import type { AttemptRecord, RunRecord } from "../store/runs/runs.js";
 import type { Store } from "../store/store.js";
 import type { WaitingFor } from "./pending-reason.js";
 import { FAILED_OUTCOME } from "./rules/item.js";

@@ -9,7 +9,7 @@ import { hideSecrets } from "../shared/known-secrets.js";
 import { requireKey } from "../shared/names.js";
 import { requireOptions } from "../shared/options.js";
 import { refuseUnknownMembers } from "../shared/suggest.js";
-import type { RunRecord } from "../store/runs.js";
+import type { RunRecord } from "../store/runs/runs.js";
 import type { CheckIn, ScheduleChange } from "../store/schedules/changes.js";
 import type { ScheduleState } from "../store/schedules/state.js";
 import type { Store } from "../store/store.js";

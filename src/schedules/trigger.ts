@@ -4,7 +4,7 @@
 import type { AuditEntry } from "../operations/rules/audit.js";
 import type { RunId } from "../runs/rules/run.js";
 import { DeliveryConflictError } from "../shared/errors.js";
-import type { RetryResult, RunRecord } from "../store/runs.js";
+import type { RetryResult, RunRecord } from "../store/runs/runs.js";
 import type { ScheduleChange } from "../store/schedules/changes.js";
 import type { ScheduleState } from "../store/schedules/state.js";
 import type { Store } from "../store/store.js";

@@ -6,7 +6,7 @@ import type { RunId, RunStatus } from "../runs/rules/run.js";
 import type { Audited } from "./audit.js";
 import type { EnqueueResult, NewRun } from "./enqueue.js";
 import { json, type Row, statusCode, statusOrder, textOrNull } from "./rows.js";
-import { type RunRecord, toRunRecords } from "./runs.js";
+import { type RunRecord, toRunRecords } from "./runs/runs.js";
 import { row, rows, run, type Statements, type StoreSession } from "./session.js";
 import { RUN_PAGE } from "./sql/list-page.js";
 import type { OpenWaits } from "./steps.js";

@@ -5,9 +5,9 @@ import { ConfigurationError, type Problem } from "../shared/errors.js";
 import type { Clock, Random } from "../shared/ports.js";
 import { gather } from "../shared/problems.js";
 import { redactUrl } from "../shared/redact.js";
-import { checkPostgresUrl, type PostgresSource } from "./postgres/connection.js";
+import { checkPostgresUrl, type PostgresSource } from "./postgres/connection/connection.js";
 import { PostgresStore } from "./postgres/store.js";
-import type { SqliteHandle } from "./sqlite/handle.js";
+import type { SqliteHandle } from "./sqlite/connection/handle.js";
 import { SqliteStore } from "./sqlite/store.js";
 import type { Store } from "./store.js";
 

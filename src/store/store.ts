@@ -3,6 +3,8 @@
 // something is always the database's, never the caller's.
 
 import type { LockProvider } from "../locks/rules/lock.js";
+import type { AccessKeys } from "./access/keys.js";
+import type { Sessions } from "./access/sessions.js";
 import type { Alerts } from "./alerts/alerts.js";
 import type { Audit } from "./audit.js";
 import type { Batches } from "./batches.js";
@@ -14,17 +16,15 @@ import type { EnqueueVerbs } from "./enqueue.js";
 import type { Instances } from "./instances.js";
 import type { Items } from "./items.js";
 import type { Jobs } from "./jobs.js";
-import type { AccessKeys } from "./keys.js";
 import type { LeaseVerbs } from "./leases.js";
 import type { Logs } from "./logs.js";
 import type { Pauses } from "./pause.js";
 import type { Progress } from "./progress.js";
 import type { Queues } from "./queues.js";
 import type { Retention } from "./retention.js";
-import type { Runs } from "./runs.js";
+import type { Runs } from "./runs/runs.js";
 import type { Calendars } from "./schedules/calendars.js";
 import type { Schedules } from "./schedules/schedules.js";
-import type { Sessions } from "./sessions.js";
 import type { Signals } from "./signals.js";
 import type { Statistics } from "./statistics.js";
 import type { Steps } from "./steps.js";

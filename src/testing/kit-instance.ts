@@ -8,7 +8,7 @@ import { systemNetwork } from "../shared/adapters/network.js";
 import { durationMs } from "../shared/duration.js";
 import type { Network, Ports } from "../shared/ports.js";
 import type { InstanceAnnouncement } from "../store/instances.js";
-import type { SqliteHandle } from "../store/sqlite/handle.js";
+import type { SqliteHandle } from "../store/sqlite/connection/handle.js";
 import { SqliteStore } from "../store/sqlite/store.js";
 import { NEVER_MS } from "../store/steps.js";
 import type { Store } from "../store/store.js";

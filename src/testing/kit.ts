@@ -15,7 +15,7 @@ import { type Duration, durationMs, formatDuration } from "../shared/duration.js
 import { ConfigurationError, ScheduleNotFoundError } from "../shared/errors.js";
 import { readInstant } from "../shared/instant.js";
 import { refuseUnknownMembers, suggest } from "../shared/suggest.js";
-import type { SqliteHandle } from "../store/sqlite/handle.js";
+import type { SqliteHandle } from "../store/sqlite/connection/handle.js";
 import type { Logger } from "../telemetry/log.js";
 import type { RunContext } from "../worker/handler/context.js";
 import type { StopReport } from "../worker/worker.js";

@@ -6,7 +6,7 @@ import type { Settlement } from "../../src/store/claims.js";
 import type { CommitItemParams, CommitParams } from "../../src/store/commits.js";
 import type { ItemWrite } from "../../src/store/items.js";
 import type { PostgresTx } from "../../src/store/postgres/commits.js";
-import type { SqliteTx } from "../../src/store/sqlite/handle.js";
+import type { SqliteTx } from "../../src/store/sqlite/connection/handle.js";
 import { doneItem } from "./item-suite.js";
 import { completed, failed, type Held, handedBack, type Scene, type SceneTest } from "./scene.js";
 

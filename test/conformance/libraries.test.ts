@@ -5,7 +5,10 @@ import pg from "pg";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { Holdfast } from "../../src/holdfast.js";
 import { ConfigurationError, KeyConflictError } from "../../src/shared/errors.js";
-import { libraryTransactor, txQuery } from "../../src/store/postgres/callers-transactions.js";
+import {
+  libraryTransactor,
+  txQuery,
+} from "../../src/store/postgres/connection/callers-transactions.js";
 import { LIBRARIES, type OpenedLibrary } from "./libraries/postgres-libraries.js";
 import { POSTGRES_URL } from "./places.js";
 

@@ -6,7 +6,7 @@ import path from "node:path";
 import pg from "pg";
 import { systemClock } from "../../src/shared/adapters/clock.js";
 import { systemRandom } from "../../src/shared/adapters/random.js";
-import type { PostgresSource } from "../../src/store/postgres/connection.js";
+import type { PostgresSource } from "../../src/store/postgres/connection/connection.js";
 import { PostgresStore } from "../../src/store/postgres/store.js";
 import { SqliteStore } from "../../src/store/sqlite/store.js";
 import { borrowSchema } from "../support/borrowed-schema.js";

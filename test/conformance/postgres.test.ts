@@ -6,7 +6,7 @@ import pg from "pg";
 import { test as base, describe, expect } from "vitest";
 import { systemClock } from "../../src/shared/adapters/clock.js";
 import { PostgresStore } from "../../src/store/postgres/store.js";
-import type { RunFilter } from "../../src/store/runs.js";
+import type { RunFilter } from "../../src/store/runs/runs.js";
 import { PARTITIONED } from "../../src/store/schema/schema.js";
 import type { Store } from "../../src/store/store.js";
 import { until } from "../support/until.js";

@@ -7,7 +7,7 @@ import { UuidV7Source } from "../../src/shared/id.js";
 import type { Claim, ExchangeParams, Grant, Settlement } from "../../src/store/claims.js";
 import type { EnqueueResult, NewRun } from "../../src/store/enqueue.js";
 import type { InstanceAnnouncement } from "../../src/store/instances.js";
-import type { RunRecord } from "../../src/store/runs.js";
+import type { RunRecord } from "../../src/store/runs/runs.js";
 import type { Store } from "../../src/store/store.js";
 import type { PollParams, PollResult } from "../../src/store/work.js";
 import { LEASE_MS, POLICY } from "./policy.js";

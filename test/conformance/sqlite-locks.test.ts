@@ -4,7 +4,7 @@ import { DatabaseSync } from "@photostructure/sqlite";
 import { expect, test } from "vitest";
 import { systemClock } from "../../src/shared/adapters/clock.js";
 import { systemRandom } from "../../src/shared/adapters/random.js";
-import type { SqliteHandle } from "../../src/store/sqlite/handle.js";
+import type { SqliteHandle } from "../../src/store/sqlite/connection/handle.js";
 import { SqliteStore } from "../../src/store/sqlite/store.js";
 
 async function opened() {

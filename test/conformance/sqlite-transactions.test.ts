@@ -13,7 +13,7 @@ import { Holdfast } from "../../src/holdfast.js";
 import type { Job } from "../../src/runs/job.js";
 import { systemClock } from "../../src/shared/adapters/clock.js";
 import { ConfigurationError, KeyConflictError } from "../../src/shared/errors.js";
-import type { SqliteHandle } from "../../src/store/sqlite/handle.js";
+import type { SqliteHandle } from "../../src/store/sqlite/connection/handle.js";
 
 type Scene = {
   readonly holdfast: Holdfast;

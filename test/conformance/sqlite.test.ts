@@ -8,7 +8,7 @@ import { test as base, describe, expect } from "vitest";
 import { Holdfast } from "../../src/holdfast.js";
 import { systemClock } from "../../src/shared/adapters/clock.js";
 import { StoreUnavailableError } from "../../src/shared/errors.js";
-import type { SqliteHandle } from "../../src/store/sqlite/handle.js";
+import type { SqliteHandle } from "../../src/store/sqlite/connection/handle.js";
 
 const test = base.extend<{ file: string }>({
   file: async ({ task: _ }, use) => {

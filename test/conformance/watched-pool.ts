@@ -3,7 +3,7 @@
 
 import type { Socket } from "node:net";
 import pg from "pg";
-import { textArray } from "../../src/store/postgres/array.js";
+import { textArray } from "../../src/store/postgres/connection/array.js";
 import { DIRECT_URL, IS_POOLED, POSTGRES_URL } from "./places.js";
 
 type Sent = { readonly name: string | undefined; readonly text: string };

@@ -1,7 +1,7 @@
 // The user's own table, in the same database: what handlers did in it, and how they do it on each engine.
 
 import type { PostgresTx } from "../../src/store/postgres/commits.js";
-import type { SqliteHandle } from "../../src/store/sqlite/handle.js";
+import type { SqliteHandle } from "../../src/store/sqlite/connection/handle.js";
 import type { World } from "./world.js";
 
 export class Effects {

@@ -13,7 +13,7 @@ import { systemClock } from "../../src/shared/adapters/clock.js";
 import { systemIds, systemRandom } from "../../src/shared/adapters/random.js";
 import type { PostgresTx } from "../../src/store/postgres/commits.js";
 import { PostgresStore } from "../../src/store/postgres/store.js";
-import type { SqliteHandle } from "../../src/store/sqlite/handle.js";
+import type { SqliteHandle } from "../../src/store/sqlite/connection/handle.js";
 import { SqliteStore } from "../../src/store/sqlite/store.js";
 import type { Store } from "../../src/store/store.js";
 import type { RunContext } from "../../src/worker/handler/context.js";

@@ -2,7 +2,7 @@
 
 import { expect } from "vitest";
 import { LeaseLostError } from "../../src/shared/errors.js";
-import type { RunRecord } from "../../src/store/runs.js";
+import type { RunRecord } from "../../src/store/runs/runs.js";
 import {
   aborted,
   Door,

@@ -1,7 +1,7 @@
 // Work that stays in its transaction for three leases, beside twenty runs of the same claim.
 
 import { test as base, describe, expect } from "vitest";
-import type { SqliteHandle } from "../../src/store/sqlite/handle.js";
+import type { SqliteHandle } from "../../src/store/sqlite/connection/handle.js";
 import { Effects } from "./effects.js";
 import { memoryPlace, POSTGRES_URL, postgresPlace } from "./places.js";
 import { Door, type EnginePlace, heard, World } from "./world.js";

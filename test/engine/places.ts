@@ -4,7 +4,7 @@ import { DatabaseSync } from "@photostructure/sqlite";
 import pg from "pg";
 import { systemClock } from "../../src/shared/adapters/clock.js";
 import { PostgresStore } from "../../src/store/postgres/store.js";
-import type { SqliteHandle } from "../../src/store/sqlite/handle.js";
+import type { SqliteHandle } from "../../src/store/sqlite/connection/handle.js";
 import { SqliteStore } from "../../src/store/sqlite/store.js";
 import { SeededRandom } from "../../src/testing/virtual-clock.js";
 import { borrowSchema } from "../support/borrowed-schema.js";

@@ -8,7 +8,7 @@ import { Holdfast } from "../../src/holdfast.js";
 import { ScheduleCache } from "../../src/schedules/schedule-cache.js";
 import { tickOnce } from "../../src/schedules/ticker.js";
 import type { Clock } from "../../src/shared/ports.js";
-import type { SqliteHandle } from "../../src/store/sqlite/handle.js";
+import type { SqliteHandle } from "../../src/store/sqlite/connection/handle.js";
 import { SqliteStore } from "../../src/store/sqlite/store.js";
 import type { Store } from "../../src/store/store.js";
 import { Meters } from "../../src/telemetry/meters.js";

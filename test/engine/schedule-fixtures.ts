@@ -4,7 +4,7 @@
 import type { HoldfastOptions } from "../../src/instance/config.js";
 import type { Job } from "../../src/runs/job.js";
 import type { RunId } from "../../src/runs/rules/run.js";
-import type { RunRecord } from "../../src/store/runs.js";
+import type { RunRecord } from "../../src/store/runs/runs.js";
 import type { ScheduleState } from "../../src/store/schedules/state.js";
 import type { TickRecord } from "../../src/store/schedules/ticks.js";
 import type { RunContext } from "../../src/worker/handler/context.js";

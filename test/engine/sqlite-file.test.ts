@@ -13,7 +13,7 @@ import type { HoldfastOptions } from "../../src/instance/config.js";
 import { systemClock } from "../../src/shared/adapters/clock.js";
 import { systemIds, systemRandom } from "../../src/shared/adapters/random.js";
 import { LeaseLostError, StoreGoneError, StoreReadOnlyError } from "../../src/shared/errors.js";
-import type { SqliteHandle } from "../../src/store/sqlite/handle.js";
+import type { SqliteHandle } from "../../src/store/sqlite/connection/handle.js";
 import type { Logger } from "../../src/telemetry/log.js";
 import { aborted, Door } from "./world.js";
 

@@ -10,7 +10,7 @@ import { Holdfast } from "../../src/holdfast.js";
 import { systemClock } from "../../src/shared/adapters/clock.js";
 import { nextTurn, slicesOf } from "../../src/shared/adapters/event-loop.js";
 import type { Clock, Timer } from "../../src/shared/ports.js";
-import type { SqliteHandle } from "../../src/store/sqlite/handle.js";
+import type { SqliteHandle } from "../../src/store/sqlite/connection/handle.js";
 import { SqliteStore } from "../../src/store/sqlite/store.js";
 import type { Logger } from "../../src/telemetry/log.js";
 import { SeededRandom, seededIds } from "../../src/testing/virtual-clock.js";

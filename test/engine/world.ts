@@ -8,7 +8,7 @@ import type { Sends } from "../../src/remote/dispatching.js";
 import type { RunId, RunStatus } from "../../src/runs/rules/run.js";
 import type { Run } from "../../src/runs/view.js";
 import type { Network } from "../../src/shared/ports.js";
-import type { RunRecord } from "../../src/store/runs.js";
+import type { RunRecord } from "../../src/store/runs/runs.js";
 import type { Store } from "../../src/store/store.js";
 import type { EventName, Events, Logger } from "../../src/telemetry/log.js";
 import {

@@ -5,7 +5,7 @@ export const TRANSACTION_MUTANTS = [
   {
     name: "into-the-owners-transaction",
     promise: "S11: what was acknowledged is not rolled back with a transaction of somebody else",
-    file: "src/store/sqlite/connection.ts",
+    file: "src/store/sqlite/connection/connection.ts",
     find: 'if (isOpenTransaction(handle)) throw new OwnersTransaction();\n      handle.exec("begin immediate");',
     replace: 'handle.exec("begin immediate");',
     suites: ["conformance: transactions on SQLite"],
@@ -45,7 +45,7 @@ export const TRANSACTION_MUTANTS = [
   {
     name: "another-database",
     promise: "S16: a run is stored in the database that its numbers are from",
-    file: "src/store/postgres/callers-transactions.ts",
+    file: "src/store/postgres/connection/callers-transactions.ts",
     find: "if (found[0]?.identity === this.#identity) return;",
     replace: "if (found.length > 0) return;",
     suites: ["conformance: database libraries"],
@@ -53,7 +53,7 @@ export const TRANSACTION_MUTANTS = [
   {
     name: "types-left-to-the-library",
     promise: "every library stores the same",
-    file: "src/store/postgres/libraries.ts",
+    file: "src/store/postgres/connection/libraries.ts",
     find: '"$$$1::text"',
     replace: '"$$$1"',
     suites: ["conformance: database libraries"],
@@ -61,7 +61,7 @@ export const TRANSACTION_MUTANTS = [
   {
     name: "operator-taken-for-a-placeholder",
     promise: "every library stores the same",
-    file: "src/store/postgres/libraries.ts",
+    file: "src/store/postgres/connection/libraries.ts",
     find: '.replaceAll("?", "\\\\?")',
     replace: "",
     suites: ["conformance: database libraries"],
@@ -69,7 +69,7 @@ export const TRANSACTION_MUTANTS = [
   {
     name: "plugins-rename-our-columns",
     promise: "every library stores the same",
-    file: "src/store/postgres/libraries.ts",
+    file: "src/store/postgres/connection/libraries.ts",
     find: "value.withoutPlugins()",
     replace: "value",
     suites: ["conformance: database libraries"],

@@ -3,7 +3,7 @@
 // still tries reaches nothing.
 
 import { DatabaseSync } from "@photostructure/sqlite";
-import type { SqliteHandle } from "../../src/store/sqlite/handle.js";
+import type { SqliteHandle } from "../../src/store/sqlite/connection/handle.js";
 import type { Cut } from "./cut.js";
 
 export class Dead extends Error {

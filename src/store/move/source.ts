@@ -2,7 +2,7 @@
 // Never writes. Statements are made for each table from its columns; names come from the schema, never from a user.
 
 import type { Clock, Random } from "../../shared/ports.js";
-import { type Row, SqliteFile } from "../sqlite/connection.js";
+import { type Row, SqliteFile } from "../sqlite/connection/connection.js";
 import { SQLITE_DIALECT } from "../sqlite/store.js";
 import { MOVED_TABLES, type MovedTable } from "./tables.js";
 

@@ -3,13 +3,13 @@
 // databases have; names come from the schema, never from a user.
 
 import type { Clock } from "../../shared/ports.js";
-import { textArray, textColumn } from "../postgres/array.js";
+import { textArray, textColumn } from "../postgres/connection/array.js";
 import {
   type Query,
   type Row,
   type TransactionLink,
   transactionLink,
-} from "../postgres/connection.js";
+} from "../postgres/connection/connection.js";
 import { dayOf } from "../postgres/days.js";
 import { DATABASE_CLOCK } from "../postgres/session.js";
 import { makeFirstDay, PARTITIONS } from "../postgres/sql/days.js";

@@ -9,7 +9,7 @@ import {
   type ClaimedDelivery,
   type TurnParams,
 } from "../alerts/alerts.js";
-import type { Row } from "./connection.js";
+import type { Row } from "./connection/connection.js";
 import type { PostgresSession } from "./session.js";
 
 /** A turn that lies far in the future was taken before the clock was set back. */

@@ -19,12 +19,12 @@ import type { Grant } from "../claims.js";
 import type { EnqueueResult, NewRun } from "../enqueue.js";
 import type { Statements } from "../session.js";
 import { type OpenWaits, readOpenWaits } from "../steps.js";
+import type { PostgresTransactions } from "./connection/transactions.js";
 import type { PostgresEnqueue } from "./enqueue.js";
 import type { Send } from "./enqueue-rules.js";
 import { RETRY_CHILDREN } from "./runs.js";
 import type { PostgresSession } from "./session.js";
 import * as sql from "./sql/batches.js";
-import type { PostgresTransactions } from "./transactions.js";
 
 type Drive = <T>(statements: Statements<T>) => Promise<T>;
 

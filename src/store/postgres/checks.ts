@@ -17,8 +17,13 @@ import { Repairs } from "../checks/repairs.js";
 import type { BoundStatement } from "../session.js";
 import { render } from "../sql/dialect.js";
 import { fillIn } from "../sql/template.js";
-import { LinkFailure, type PlainLink, type PostgresSource, plainLink } from "./connection.js";
-import { PIN_TRANSACTION } from "./pinned.js";
+import {
+  LinkFailure,
+  type PlainLink,
+  type PostgresSource,
+  plainLink,
+} from "./connection/connection.js";
+import { PIN_TRANSACTION } from "./connection/pinned.js";
 import { DATABASE_CLOCK, type Mutex, type PostgresSession } from "./session.js";
 
 const BEGIN = "begin isolation level repeatable read read only";

@@ -21,7 +21,7 @@ import {
   type PostgresSource,
   plainLink,
   type Row,
-} from "./connection.js";
+} from "./connection/connection.js";
 import { type Send, STORE_ITEM_LAST, storeItems } from "./items.js";
 import type { PostgresSession } from "./session.js";
 import { settlementColumns } from "./settlements.js";

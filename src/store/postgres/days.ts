@@ -11,7 +11,7 @@ import {
   type Query,
   type TransactionLink,
   transactionLink,
-} from "./connection.js";
+} from "./connection/connection.js";
 import * as sql from "./sql/days.js";
 
 export const DAY_MS = 86_400_000;

@@ -13,8 +13,8 @@ import {
   type NewRun,
   resultsOf,
 } from "../enqueue.js";
-import { plainColumn } from "./array.js";
-import type { Row } from "./connection.js";
+import { plainColumn } from "./connection/array.js";
+import type { Row } from "./connection/connection.js";
 import * as sql from "./sql/enqueue.js";
 
 /** A statement inside of a transaction. */

@@ -18,13 +18,13 @@ import {
 } from "../enqueue.js";
 import { policyDigest } from "../jobs.js";
 import { modeCode } from "../rows.js";
-import { column, plainColumn, textArray, textColumn } from "./array.js";
-import { CallersTransactions } from "./callers-transactions.js";
-import { LinkFailure, type Row } from "./connection.js";
+import { column, plainColumn, textArray, textColumn } from "./connection/array.js";
+import { CallersTransactions } from "./connection/callers-transactions.js";
+import { LinkFailure, type Row } from "./connection/connection.js";
+import type { PostgresTransactions } from "./connection/transactions.js";
 import { hasRules, type Origin, type Send, type Storing, storeByRules } from "./enqueue-rules.js";
 import type { PostgresSession } from "./session.js";
 import * as sql from "./sql/enqueue.js";
-import type { PostgresTransactions } from "./transactions.js";
 
 // A refused batch is undone alone: the caller's earlier writes stay, and can be committed.
 const BEGIN_PART = "savepoint holdfast_enqueue";

@@ -20,7 +20,7 @@ import {
 import { toPolicy } from "../jobs.js";
 import { ClaimScanStart, FROM_THE_START } from "./claim-scan-start.js";
 import { ClaimedDays } from "./claimed-days.js";
-import type { PostgresLink, Row } from "./connection.js";
+import type { PostgresLink, Row } from "./connection/connection.js";
 import type { PostgresWork } from "./poll.js";
 import type { PostgresSession } from "./session.js";
 import { settlementColumns, wholeLeaseColumns } from "./settlements.js";

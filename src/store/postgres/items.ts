@@ -10,8 +10,8 @@ import {
   judgeRepeat,
   wholeMs,
 } from "../items.js";
-import { plainColumn, textColumn } from "./array.js";
-import type { Row } from "./connection.js";
+import { plainColumn, textColumn } from "./connection/array.js";
+import type { Row } from "./connection/connection.js";
 import type { PostgresSession } from "./session.js";
 
 /**

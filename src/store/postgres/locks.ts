@@ -12,7 +12,7 @@ import {
 import { type Clock, delay } from "../../shared/ports.js";
 import { auditedWrite } from "../audit.js";
 import { LockRows, toHeldGrant } from "../locks.js";
-import type { Row } from "./connection.js";
+import type { Row } from "./connection/connection.js";
 import type { PostgresSession } from "./session.js";
 
 /** The one sequence of all fences of locks. */

@@ -5,7 +5,7 @@ import type { Clock } from "../../shared/ports.js";
 import { CREATE_SCHEMA, SCHEMA_VERSION } from "../schema/schema.js";
 import { createPrivateViews, createViews, type ViewForms } from "../schema/views.js";
 import { type Dialect, fillIn } from "../sql/template.js";
-import { inTransaction, type PostgresSource } from "./connection.js";
+import { inTransaction, type PostgresSource } from "./connection/connection.js";
 import { firstDays } from "./days.js";
 import { DATABASE_CLOCK, type PostgresSession } from "./session.js";
 import { createFunctions } from "./sql/functions.js";

@@ -5,7 +5,7 @@ import type { RunId } from "../../runs/rules/run.js";
 import type { Grant } from "../claims.js";
 import { type AppendParams, LOG_LEVELS_KEPT, Logs } from "../logs.js";
 import { Progress, type ProgressParams, type ProgressResult } from "../progress.js";
-import { plainColumn, textColumn } from "./array.js";
+import { plainColumn, textColumn } from "./connection/array.js";
 import type { PostgresSession } from "./session.js";
 
 /**

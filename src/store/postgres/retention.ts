@@ -2,14 +2,14 @@
 // ahead of time.
 
 import type { Clock } from "../../shared/ports.js";
+import { pruneExpiredKeys } from "../access/keys.js";
+import { pruneSessions } from "../access/sessions.js";
 import { pruneAlerts } from "../alerts/alerts.js";
 import { pruneAudit } from "../audit.js";
-import { pruneExpiredKeys } from "../keys.js";
 import { prunePauses } from "../pause.js";
 import { type PruneParams, Retention, removeEnded } from "../retention.js";
 import { rows, type Statements } from "../session.js";
-import { pruneSessions } from "../sessions.js";
-import type { PostgresSource } from "./connection.js";
+import type { PostgresSource } from "./connection/connection.js";
 import { dropDays, dropDaysOfLogs, makeDays, thinLedger } from "./days.js";
 import type { Mutex, PostgresSession } from "./session.js";
 import { PRUNE_BATCHES } from "./sql/batches.js";

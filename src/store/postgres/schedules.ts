@@ -22,8 +22,8 @@ import {
   writeRest,
 } from "../schedules/writes.js";
 import { row } from "../session.js";
-import { plainColumn, textColumn } from "./array.js";
-import type { Row } from "./connection.js";
+import { plainColumn, textColumn } from "./connection/array.js";
+import type { Row } from "./connection/connection.js";
 import type { PostgresEnqueue } from "./enqueue.js";
 import type { PostgresSession } from "./session.js";
 import * as sql from "./sql/schedules.js";

@@ -13,9 +13,9 @@ import {
   PostgresLink,
   type PostgresSource,
   type Row,
-} from "./connection.js";
-import { IN_OWN_PATH, inlined } from "./pinned.js";
-import type { PostgresTransactions } from "./transactions.js";
+} from "./connection/connection.js";
+import { IN_OWN_PATH, inlined } from "./connection/pinned.js";
+import type { PostgresTransactions } from "./connection/transactions.js";
 
 export const DATABASE_CLOCK = "(extract(epoch from clock_timestamp()) * 1000)::bigint";
 /** How long a repeatable verb is repeated before its caller gets the error. */

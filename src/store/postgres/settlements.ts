@@ -4,8 +4,8 @@
 import { ATTEMPT_ENDS } from "../../runs/rules/run.js";
 import { type Settlement, wholeDelayMs } from "../claims.js";
 import { modeCode, statusCode } from "../rows.js";
-import { column, plainColumn, textArray } from "./array.js";
-import type { Row } from "./connection.js";
+import { column, plainColumn, textArray } from "./connection/array.js";
+import type { Row } from "./connection/connection.js";
 
 type Pending = Extract<Settlement, { readonly to: "pending" }>;
 

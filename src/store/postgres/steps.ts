@@ -10,7 +10,7 @@ import {
   Signals,
 } from "../signals.js";
 import { Steps, type SuspendParams } from "../steps.js";
-import { CallersTransactions } from "./callers-transactions.js";
+import { CallersTransactions } from "./connection/callers-transactions.js";
 import type { PostgresSession } from "./session.js";
 import { settlementColumns } from "./settlements.js";
 import { SETTLE } from "./sql/exchange.js";

@@ -4,21 +4,22 @@
 
 import { MigrationError } from "../../shared/errors.js";
 import type { Clock } from "../../shared/ports.js";
+import { AccessKeys } from "../access/keys.js";
+import { Sessions } from "../access/sessions.js";
 import { Audit } from "../audit.js";
 import { Instances } from "../instances.js";
-import { AccessKeys } from "../keys.js";
 import { Pauses } from "../pause.js";
 import { Queues } from "../queues.js";
 import { Calendars } from "../schedules/calendars.js";
 import { SCHEMA_VERSION } from "../schema/schema.js";
-import { Sessions } from "../sessions.js";
 import { Statistics } from "../statistics.js";
 import type * as store from "../store.js";
 import { PostgresAlerts } from "./alerts.js";
 import { PostgresBatches } from "./batches.js";
 import { PostgresChecks, PostgresRepairs } from "./checks.js";
 import { PostgresCommits } from "./commits.js";
-import { checkPool, type PostgresSource, unavailable } from "./connection.js";
+import { checkPool, type PostgresSource, unavailable } from "./connection/connection.js";
+import { PostgresTransactions, TRANSACTIONS_MAX } from "./connection/transactions.js";
 import { PostgresEnqueue } from "./enqueue.js";
 import { PostgresClaims } from "./exchange.js";
 import { PostgresItems } from "./items.js";
@@ -33,7 +34,6 @@ import { PostgresRuns } from "./runs.js";
 import { PostgresSchedules } from "./schedules.js";
 import { newMutex, PostgresSession } from "./session.js";
 import { PostgresSignals, PostgresSteps } from "./steps.js";
-import { PostgresTransactions, TRANSACTIONS_MAX } from "./transactions.js";
 
 type PostgresStoreParams = {
   readonly source: PostgresSource;

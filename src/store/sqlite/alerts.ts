@@ -8,8 +8,8 @@ import {
   type ClaimedDelivery,
   type TurnParams,
 } from "../alerts/alerts.js";
-import type { SqliteFile } from "./connection.js";
-import { isOpenTransaction } from "./handle.js";
+import type { SqliteFile } from "./connection/connection.js";
+import { isOpenTransaction } from "./connection/handle.js";
 import type { SqliteSession } from "./session.js";
 
 const KEEP_SKEW = /* sql */ `

@@ -19,7 +19,7 @@ import type { EnqueueResult, NewRun } from "../enqueue.js";
 import { rows, type Statements } from "../session.js";
 import { type OpenWaits, readOpenWaits } from "../steps.js";
 import { changeBatch } from "./child-counts.js";
-import type { SqliteFile } from "./connection.js";
+import type { SqliteFile } from "./connection/connection.js";
 import type { SqliteEnqueue } from "./enqueue.js";
 import type { LeaseRows } from "./lease-rows.js";
 import type { SqliteLimits } from "./limits.js";

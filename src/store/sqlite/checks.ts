@@ -17,7 +17,7 @@ import { Repairs } from "../checks/repairs.js";
 import type { BoundStatement } from "../session.js";
 import { render } from "../sql/dialect.js";
 import type { Dialect } from "../sql/template.js";
-import type { Row, SqliteFile } from "./connection.js";
+import type { Row, SqliteFile } from "./connection/connection.js";
 import type { SqliteSession } from "./session.js";
 
 export class SqliteChecks implements Checks {

@@ -3,7 +3,7 @@
 
 import type { BatchCount } from "../batches.js";
 import { statusCode } from "../rows.js";
-import type { Row, SqliteFile } from "./connection.js";
+import type { Row, SqliteFile } from "./connection/connection.js";
 import type { SqliteLimits } from "./limits.js";
 import { GATE_SCHEDULE_RUNS, READY_SCHEDULE_RUNS } from "./schedule-statements.js";
 import type { ChildChange } from "./settlement-rows.js";

@@ -10,8 +10,8 @@ import {
   ThrownByWork,
 } from "../commits.js";
 import type { ItemResult } from "../items.js";
-import type { SqliteFile } from "./connection.js";
-import { type SqliteHandle, type SqliteTx, transactionHandle } from "./handle.js";
+import type { SqliteFile } from "./connection/connection.js";
+import { type SqliteHandle, type SqliteTx, transactionHandle } from "./connection/handle.js";
 import type { SqliteItems } from "./items.js";
 import type { LeaseRows } from "./lease-rows.js";
 import type { SqliteSession } from "./session.js";

@@ -20,8 +20,14 @@ import {
 } from "../enqueue.js";
 import { policyDigest } from "../jobs.js";
 import { COUNTERS, modeCode, NOT_BEGUN } from "../rows.js";
-import type { Row, SqliteFile } from "./connection.js";
-import { bareHandle, fileOf, isOpenTransaction, type SqliteHandle, sqliteCode } from "./handle.js";
+import type { Row, SqliteFile } from "./connection/connection.js";
+import {
+  bareHandle,
+  fileOf,
+  isOpenTransaction,
+  type SqliteHandle,
+  sqliteCode,
+} from "./connection/handle.js";
 import { SqliteLimits } from "./limits.js";
 import { SqliteSession } from "./session.js";
 

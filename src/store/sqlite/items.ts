@@ -8,7 +8,7 @@ import {
   judgeRepeat,
   wholeMs,
 } from "../items.js";
-import type { SqliteFile } from "./connection.js";
+import type { SqliteFile } from "./connection/connection.js";
 import type { LeaseRows } from "./lease-rows.js";
 import type { SqliteSession } from "./session.js";
 

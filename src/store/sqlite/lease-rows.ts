@@ -15,7 +15,7 @@ import {
 import type { RenewParams, RenewResult } from "../leases.js";
 import { COUNTERS, statusCode } from "../rows.js";
 import { countChildren } from "./child-counts.js";
-import type { Row, SqliteFile } from "./connection.js";
+import type { Row, SqliteFile } from "./connection/connection.js";
 import { LANES_OF_JOBS, type LetThrough, MAY_CLAIM, type SqliteLimits } from "./limits.js";
 import { END_SCHEDULE_RUNS, GATE_REVIVED } from "./schedule-statements.js";
 import {

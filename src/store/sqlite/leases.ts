@@ -14,7 +14,7 @@ import {
   type StaleParams,
 } from "../leases.js";
 import { statusCode } from "../rows.js";
-import type { Row, SqliteFile } from "./connection.js";
+import type { Row, SqliteFile } from "./connection/connection.js";
 import { DELETE_LEASE, type LeaseRows, RANDOM_STEP } from "./lease-rows.js";
 import type { SqliteSession } from "./session.js";
 import { isOverItsTime, judgeLoss, type LeaseRow, SettlementRows } from "./settlement-rows.js";

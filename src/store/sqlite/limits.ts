@@ -6,7 +6,7 @@ import { isLimited, type Limits, limitKeyOf, WHOLE_JOB } from "../../worker/rule
 import type { ExchangeParams } from "../claims.js";
 import { toLimits } from "../jobs.js";
 import { COUNTERS } from "../rows.js";
-import type { Row, SqliteFile } from "./connection.js";
+import type { Row, SqliteFile } from "./connection/connection.js";
 import type { Pending } from "./settlement-rows.js";
 
 /**

@@ -11,7 +11,7 @@ import {
   WAITER_VOID_MS,
 } from "../../locks/rules/lock.js";
 import { LockRows, toHeldGrant } from "../locks.js";
-import type { Row, SqliteFile } from "./connection.js";
+import type { Row, SqliteFile } from "./connection/connection.js";
 import type { SqliteSession } from "./session.js";
 
 const IS_LIVE = `w.seen_at > :now - ${WAITER_VOID_MS}`;

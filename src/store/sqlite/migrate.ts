@@ -5,7 +5,7 @@ import { MigrationError } from "../../shared/errors.js";
 import { CREATE_SCHEMA, SCHEMA_VERSION } from "../schema/schema.js";
 import { createPrivateViews, createViews, type ViewForms } from "../schema/views.js";
 import { type Dialect, fillIn } from "../sql/template.js";
-import type { SqliteFile } from "./connection.js";
+import type { SqliteFile } from "./connection/connection.js";
 
 const FORMS: ViewForms = {
   create: (name) => `drop view if exists {${name}};\ncreate view {${name}} as`,

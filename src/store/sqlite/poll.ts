@@ -12,7 +12,7 @@ import {
   wakeAtOf,
   withoutPausedWork,
 } from "../work.js";
-import type { SqliteFile } from "./connection.js";
+import type { SqliteFile } from "./connection/connection.js";
 import { HAS_LINE, LANES_OF_JOBS, MAY_CLAIM, type SqliteLimits } from "./limits.js";
 import { POLLED_SCHEDULES } from "./schedule-statements.js";
 import type { SqliteSession } from "./session.js";

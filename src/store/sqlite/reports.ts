@@ -9,7 +9,7 @@ import {
   type ProgressResult,
   type ProgressWrite,
 } from "../progress.js";
-import type { SqliteFile } from "./connection.js";
+import type { SqliteFile } from "./connection/connection.js";
 import type { LeaseRows } from "./lease-rows.js";
 import type { SqliteSession } from "./session.js";
 

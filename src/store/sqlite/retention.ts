@@ -1,11 +1,11 @@
 // Removes rows past their retention on SQLite, a bounded number per call.
 
+import { pruneExpiredKeys } from "../access/keys.js";
+import { pruneSessions } from "../access/sessions.js";
 import { pruneAlerts } from "../alerts/alerts.js";
 import { pruneAudit } from "../audit.js";
-import { pruneExpiredKeys } from "../keys.js";
 import { prunePauses } from "../pause.js";
 import { firstIdAt, type PruneParams, Retention, removeEnded, TICKS_KEPT } from "../retention.js";
-import { pruneSessions } from "../sessions.js";
 import type { SqliteLimits } from "./limits.js";
 import type { SqliteSession } from "./session.js";
 

@@ -18,7 +18,7 @@ import {
   writeRest,
 } from "../schedules/writes.js";
 import { row } from "../session.js";
-import type { Row, SqliteFile } from "./connection.js";
+import type { Row, SqliteFile } from "./connection/connection.js";
 import type { SqliteEnqueue } from "./enqueue.js";
 import { type LeaseRows, OUTCOME } from "./lease-rows.js";
 import type { SqliteLimits } from "./limits.js";

@@ -6,7 +6,7 @@ import { addAudit } from "../audit.js";
 import type { Row } from "../rows.js";
 import type { Lost, Params, Statement, Statements, StoreSession, Write } from "../session.js";
 import { render, type SqlText } from "../sql/dialect.js";
-import type { SqliteFile } from "./connection.js";
+import type { SqliteFile } from "./connection/connection.js";
 
 export const NOW = /* sql */ `select {now} as now`;
 

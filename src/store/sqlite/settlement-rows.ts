@@ -6,7 +6,7 @@ import { REFUNDS_MAX, type RunId } from "../../runs/rules/run.js";
 import { type Settlement, wholeDelayMs } from "../claims.js";
 import { LOST_ERROR, type Reclaimed, TIMEOUT_ERROR } from "../leases.js";
 import { modeCode, statusCode } from "../rows.js";
-import type { Row } from "./connection.js";
+import type { Row } from "./connection/connection.js";
 
 export const ENDED_FAILED = 0;
 const ENDED_LOST = 1;

@@ -3,13 +3,13 @@
 // pure functions that the engine uses. This file makes the object of each noun and owns the file.
 
 import type { Clock, Random } from "../../shared/ports.js";
+import { AccessKeys } from "../access/keys.js";
+import { Sessions } from "../access/sessions.js";
 import { Audit } from "../audit.js";
 import { Instances } from "../instances.js";
-import { AccessKeys } from "../keys.js";
 import { Pauses } from "../pause.js";
 import { Queues } from "../queues.js";
 import { Calendars } from "../schedules/calendars.js";
-import { Sessions } from "../sessions.js";
 import type { Dialect } from "../sql/template.js";
 import { Statistics } from "../statistics.js";
 import type * as store from "../store.js";
@@ -17,10 +17,10 @@ import { SqliteAlerts } from "./alerts.js";
 import { SqliteBatches } from "./batches.js";
 import { SqliteChecks, SqliteRepairs } from "./checks.js";
 import { SqliteCommits } from "./commits.js";
-import { SqliteFile } from "./connection.js";
+import { SqliteFile } from "./connection/connection.js";
+import type { SqliteHandle, SqliteSource } from "./connection/handle.js";
 import { SqliteEnqueue } from "./enqueue.js";
 import { SqliteClaims } from "./exchange.js";
-import type { SqliteHandle, SqliteSource } from "./handle.js";
 import { SqliteItems } from "./items.js";
 import { SqliteJobs } from "./jobs.js";
 import { LeaseRows } from "./lease-rows.js";

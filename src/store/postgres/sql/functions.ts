@@ -12,8 +12,8 @@ import {
 } from "../../../shared/names.js";
 import { TRACE_TAG } from "../../../shared/trace-context.js";
 import { expressed } from "../../sql/template.js";
+import { CREATE_IN_OWN_PATH } from "../connection/pinned.js";
 import { EXPIRE_STALE, RECLAIM } from "../leases.js";
-import { CREATE_IN_OWN_PATH } from "../pinned.js";
 import { DAY_COLUMN, DAY_FUNCTIONS } from "./days.js";
 import {
   ENQUEUE,

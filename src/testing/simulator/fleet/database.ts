@@ -3,7 +3,7 @@
 
 import { DatabaseSync as BundledDatabase } from "@photostructure/sqlite";
 import { CREATE_SCHEMA, SCHEMA_VERSION } from "../../../store/schema/schema.js";
-import { isSafeVersion, type SqliteHandle } from "../../../store/sqlite/handle.js";
+import { isSafeVersion, type SqliteHandle } from "../../../store/sqlite/connection/handle.js";
 import { NOTE_FUNCTION, type Note, noteTriggers } from "../checkers/row-changes.js";
 import { CREATE_USER_TABLES, USER_TABLES } from "../workload/jobs.js";
 

@@ -5,7 +5,7 @@ import type { PlainJobOptions } from "../../../runs/job-options.js";
 import type { JobOptions } from "../../../runs/rules/job.js";
 import { PermanentError, RetryLater } from "../../../shared/errors.js";
 import type { Clock } from "../../../shared/ports.js";
-import type { SqliteHandle } from "../../../store/sqlite/handle.js";
+import type { SqliteHandle } from "../../../store/sqlite/connection/handle.js";
 import type { RunContext } from "../../../worker/handler/context.js";
 import type { BatchEntry } from "../../../worker/handler/fan-out.js";
 import { type Limits, resolveLimits } from "../../../worker/rules/limits.js";

@@ -1,7 +1,7 @@
 // Runs transactions of several statements, which are rare, on connections of their own. Opening a connection takes
 // longer than the work on it, so one is kept for a while; a user's pool keeps its own.
 
-import type { Clock, Timer } from "../../shared/ports.js";
+import type { Clock, Timer } from "../../../shared/ports.js";
 import {
   isWorthRepeating,
   LinkFailure,

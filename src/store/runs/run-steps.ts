@@ -2,11 +2,11 @@
 // ones. Long values are cut to their beginning and a page ends when it has its bytes, as a run may have thousands of them, each
 // with an error of 24 KiB. Handlers read whole values (steps.ts).
 
-import type { RunId } from "../runs/rules/run.js";
-import type { StepKind } from "../runs/rules/steps.js";
-import { numberOrNull, type Row, textOrNull } from "./rows.js";
-import type { StoreSession } from "./session.js";
-import { PAGE_BYTES_MAX, ROW_BYTES, shortened } from "./sql/list-page.js";
+import type { RunId } from "../../runs/rules/run.js";
+import type { StepKind } from "../../runs/rules/steps.js";
+import { numberOrNull, type Row, textOrNull } from "../rows.js";
+import type { StoreSession } from "../session.js";
+import { PAGE_BYTES_MAX, ROW_BYTES, shortened } from "../sql/list-page.js";
 
 /** As steps and waits are stored; a wait of the first kind is a step that will be tried again. */
 const KINDS = ["step", "sleep", "signal", "run"] as const satisfies readonly StepKind[];

@@ -4,9 +4,9 @@
 
 import type { Socket } from "node:net";
 import type { Client, ClientConfig, PoolClient } from "pg";
-import { ConfigurationError, StoreUnavailableError } from "../../shared/errors.js";
-import { type Clock, delay } from "../../shared/ports.js";
-import { redactUrl } from "../../shared/redact.js";
+import { ConfigurationError, StoreUnavailableError } from "../../../shared/errors.js";
+import { type Clock, delay } from "../../../shared/ports.js";
+import { redactUrl } from "../../../shared/redact.js";
 import { PIN_SESSION, PIN_TRANSACTION, pinnedStatement } from "./pinned.js";
 
 /** A connection string, or the pool of the surrounding application. */

@@ -9,16 +9,16 @@ import {
   type RunId,
   type RunStatus,
   type TerminalStatus,
-} from "../runs/rules/run.js";
-import { idsFrom } from "../shared/id.js";
-import { splitTags } from "../shared/trace-context.js";
-import { type Audited, addAudit } from "./audit.js";
+} from "../../runs/rules/run.js";
+import { idsFrom } from "../../shared/id.js";
+import { splitTags } from "../../shared/trace-context.js";
+import { type Audited, addAudit } from "../audit.js";
+import { removeEnded } from "../retention.js";
+import { modeCode, numberOrNull, type Row, statusOf, textOrNull } from "../rows.js";
+import { row, type Statements, type StoreSession } from "../session.js";
+import { idsWithDigits, pageOf, RUN_PAGE } from "../sql/list-page.js";
 import { type PendingReason, readPendingReason } from "./pending-reason.js";
-import { removeEnded } from "./retention.js";
-import { modeCode, numberOrNull, type Row, statusOf, textOrNull } from "./rows.js";
 import { type RunStepsParams, readRunSteps } from "./run-steps.js";
-import { row, type Statements, type StoreSession } from "./session.js";
-import { idsWithDigits, pageOf, RUN_PAGE } from "./sql/list-page.js";
 
 const GET = /* sql */ `select * from {run_state} where id = :id::uuid`;
 

@@ -1,9 +1,9 @@
 // Keeps the named keys that open the HTTP API. A key that was revoked or has expired opens nothing, on every instance
 // and after every restart.
 
-import { type Audited, addAudit } from "./audit.js";
-import { flag, numberOrNull, type Row } from "./rows.js";
-import { row, rows, type Statements, type StoreSession } from "./session.js";
+import { type Audited, addAudit } from "../audit.js";
+import { flag, numberOrNull, type Row } from "../rows.js";
+import { row, rows, type Statements, type StoreSession } from "../session.js";
 import { endSessionsOf } from "./sessions.js";
 
 /** The last use is written at most once in this time, however often a key is used. */

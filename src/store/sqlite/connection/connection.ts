@@ -3,10 +3,10 @@
 
 import type { FSWatcher } from "node:fs";
 import { resolve as resolvePath } from "node:path";
-import { collectGarbage } from "../../shared/adapters/garbage.js";
-import { StoreReadOnlyError, StoreUnavailableError } from "../../shared/errors.js";
-import { type Clock, delay, type Random } from "../../shared/ports.js";
-import { type Dialect, type FilledStatement, overRows, unnamed } from "../sql/template.js";
+import { collectGarbage } from "../../../shared/adapters/garbage.js";
+import { StoreReadOnlyError, StoreUnavailableError } from "../../../shared/errors.js";
+import { type Clock, delay, type Random } from "../../../shared/ports.js";
+import { type Dialect, type FilledStatement, overRows, unnamed } from "../../sql/template.js";
 import {
   busyTimeoutMs,
   checkVersion,

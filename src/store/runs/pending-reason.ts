@@ -1,12 +1,12 @@
 // Finds out for operators why a pending run does not start.
 
-import type { RunId } from "../runs/rules/run.js";
-import { WHOLE_JOB } from "../worker/rules/limits.js";
-import { toLimits } from "./jobs.js";
-import { toGlobalPause } from "./pause.js";
-import { flag, json, numberOrNull, type Row, textOrNull } from "./rows.js";
-import { NEVER_MS } from "./schema/waits.js";
-import type { StoreSession } from "./session.js";
+import type { RunId } from "../../runs/rules/run.js";
+import { WHOLE_JOB } from "../../worker/rules/limits.js";
+import { toLimits } from "../jobs.js";
+import { toGlobalPause } from "../pause.js";
+import { flag, json, numberOrNull, type Row, textOrNull } from "../rows.js";
+import { NEVER_MS } from "../schema/waits.js";
+import type { StoreSession } from "../session.js";
 
 /**
  * Returns no row if the run is not pending. Every run of `s.live`, and this run if it is in the list, has its position

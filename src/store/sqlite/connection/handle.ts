@@ -10,8 +10,8 @@ import {
   StoreUnavailableError,
   StoreUnsupportedError,
   TxEndedError,
-} from "../../shared/errors.js";
-import { endsTransaction } from "../commits.js";
+} from "../../../shared/errors.js";
+import { endsTransaction } from "../../commits.js";
 
 /** The members that both `DatabaseSync` (node:sqlite, @photostructure/sqlite) and better-sqlite3 have. */
 export type SqliteHandle = {

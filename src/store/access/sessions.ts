@@ -1,8 +1,8 @@
 // Keeps the sessions of the dashboard. A session that has ended, has expired or never began opens nothing, on every
 // instance and after every restart.
 
-import { type Audited, addAudit } from "./audit.js";
-import { row, rows, run, type Statements, type StoreSession } from "./session.js";
+import { type Audited, addAudit } from "../audit.js";
+import { row, rows, run, type Statements, type StoreSession } from "../session.js";
 
 /** Makes room for one more. A repeated try finds its own session stored and does not count it. */
 const CROWD_OUT = /* sql */ `

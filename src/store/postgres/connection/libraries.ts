@@ -2,7 +2,7 @@
 // library, and opens a transaction on a database of it. A library is recognised by its members: none is imported, so
 // none is a dependency, and every version with these members works.
 
-import type { TxQuery } from "../commits.js";
+import type { TxQuery } from "../../commits.js";
 import { textArray } from "./array.js";
 
 export type Library = {

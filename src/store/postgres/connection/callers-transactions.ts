@@ -1,11 +1,11 @@
 // Sends our statements in a transaction that a user's code opened on PostgreSQL, and opens transactions on a user's database
 // for `ctx.commit(fn, { on })`. libraries.ts knows the libraries.
 
-import { ConfigurationError } from "../../shared/errors.js";
-import type { Transactor, TxQuery } from "../commits.js";
-import type { Store } from "../store.js";
+import { ConfigurationError } from "../../../shared/errors.js";
+import type { Transactor, TxQuery } from "../../commits.js";
+import type { Store } from "../../store.js";
+import type { PostgresSession } from "../session.js";
 import { LIBRARIES, type Library } from "./libraries.js";
-import type { PostgresSession } from "./session.js";
 
 /** Created with the tables, so that two databases with equal names are distinguished. */
 const IDENTITY = /* sql */ `select v.identity::text as identity from {schema_version} v`;
