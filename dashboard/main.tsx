@@ -1,4 +1,4 @@
-// Where the page begins.
+// Starts the page.
 
 import { StrictMode } from "react";
 import { createRoot } from "react-dom/client";

@@ -1,5 +1,5 @@
-// How the page is built: static files with hashed names and relative addresses, so that it runs under
-// whatever path the handler is mounted at. scripts/build.mjs calls it and packs what comes out.
+// Builds the page: static files with hashed names and relative addresses, so that it runs under any mount path.
+// scripts/build.mjs calls it and packs the result.
 
 import tailwindcss from "@tailwindcss/vite";
 import { defineConfig } from "vite";
@@ -10,13 +10,13 @@ export default defineConfig({
   plugins: [tailwindcss()],
   build: {
     target: "es2022",
-    // Nothing is inlined: the policy of the page allows no data: address.
+    // Nothing is inlined: the page's security policy forbids data: addresses.
     assetsInlineLimit: 0,
     modulePreload: { polyfill: false },
     cssCodeSplit: false,
     reportCompressedSize: false,
     emptyOutDir: true,
-    // How long each plugin takes is nothing that somebody who builds can act on.
+    // The time of each plugin is of no use to the person who builds.
     rolldownOptions: { checks: { pluginTimings: false } },
   },
 });

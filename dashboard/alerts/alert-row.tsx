@@ -1,4 +1,4 @@
-// One alert: what, about whom, since when, on what evidence, and what can be done.
+// One alert: its message, subject, time and evidence, and the buttons to act on it.
 
 import { call } from "../api/call.js";
 import type { Alert } from "../api/wire.js";

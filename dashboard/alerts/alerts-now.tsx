@@ -1,4 +1,4 @@
-// The alerts that are open, for the overview; nothing where nothing is wrong.
+// The open alerts for the overview; renders nothing if there are none.
 
 import { useQuery } from "@tanstack/react-query";
 import { Link } from "wouter";

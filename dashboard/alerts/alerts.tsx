@@ -76,8 +76,8 @@ export function Alerts() {
           <Waiting />
         ) : shown.length === 0 ? (
           <Empty title={state === "open" ? "Nothing is wrong" : "No alert"}>
-            An alert opens when runs go stale, too many fail, a schedule breaks or stands still, or
-            nobody is at work. Where it is sent to is set with the option alerts.
+            An alert opens when a run falls silent, too many runs fail, a schedule breaks or gets
+            stuck, or no instance executes a job. The option alerts sets where alerts are sent.
           </Empty>
         ) : (
           <ul {...still}>

@@ -1,4 +1,4 @@
-// Whom an alert is about, with the way there.
+// Names the subject of an alert (a schedule, job or instance), with a link to its page.
 
 import { Link } from "wouter";
 import type { Alert } from "../api/wire.js";

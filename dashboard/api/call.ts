@@ -8,7 +8,7 @@ export const BASE_PATH =
 
 export type Problem = { readonly field: string; readonly message: string };
 
-/** What the server said no to, or that it could not be reached (status 0). */
+/** A refusal by the server, or an unreachable server (status 0). */
 export class Refused extends Error {
   constructor(
     readonly status: number,
@@ -31,7 +31,7 @@ type CallOptions<K extends RouteName> = {
 const TIMEOUT_MS = 30_000;
 const unauthorized = new Set<() => void>();
 
-/** Calls back when a call was refused because nobody is logged in any more. */
+/** Calls back when a call was refused because the session has ended. */
 export function onUnauthorized(listener: () => void): () => void {
   unauthorized.add(listener);
   return () => unauthorized.delete(listener);

@@ -1,4 +1,4 @@
-// The types of the wire, taken from the contract. Types alone: no code of the server is carried along.
+// The types of the wire, from the contract. Only types: no server code reaches the page.
 
 import type { z } from "zod";
 import type { ROUTES } from "../../src/http/wire/contract.js";

@@ -74,7 +74,7 @@ export function Audit() {
             data-search
             className="field"
             type="search"
-            placeholder="who, exactly   /"
+            placeholder="full name of the actor   /"
             maxLength={200}
             value={who}
             onChange={(event) => set({ who: event.target.value })}
@@ -87,8 +87,8 @@ export function Audit() {
           <Waiting rows={6} />
         ) : entries.length === 0 ? (
           <Empty title="No entry">
-            Every pause, edit, trigger, cancel, retry and release leaves an entry here, from
-            whatever place.
+            Every pause, edit, trigger, cancel, retry and release adds an entry here, from code, the
+            command line or HTTP.
           </Empty>
         ) : (
           <ul {...still}>

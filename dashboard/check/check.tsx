@@ -1,4 +1,4 @@
-// The promises that the tables can show, looked at in one snapshot, each with its evidence.
+// The checks of the tables, run in one snapshot, each with its evidence.
 
 import { useQuery } from "@tanstack/react-query";
 import { call } from "../api/call.js";
@@ -14,7 +14,7 @@ export function Check() {
   const query = useQuery({
     queryKey: ["check"],
     queryFn: ({ signal }) => call("check", "GET /api/check", { query: { timeout: "20s" }, signal }),
-    // It reads much; it is asked for, not repeated.
+    // It reads much, so it runs on request and is not repeated.
     staleTime: Number.POSITIVE_INFINITY,
     refetchOnWindowFocus: false,
   });
@@ -38,13 +38,13 @@ export function Check() {
         }
         lead={
           <>
-            What is promised, compared with what is in the tables, in one snapshot. The same as{" "}
-            <Code>holdfast check</Code>; <Code>holdfast repair</Code> prints what could be mended.
+            Compares the tables with the promises, in one snapshot, like <Code>holdfast check</Code>
+            . <Code>holdfast repair</Code> prints the possible repairs.
           </>
         }
         actions={
           <Button onClick={() => void query.refetch()} disabled={query.isFetching}>
-            {query.isFetching ? "Looking…" : "Look again"}
+            {query.isFetching ? "Checking…" : "Check again"}
           </Button>
         }
       />

@@ -1,4 +1,4 @@
-// The instances on this database: who is alive, what each runs, and for how long nobody has seen it.
+// The instances on this database: which are alive, what each runs, and when it was last seen.
 
 import { call } from "../api/call.js";
 import { numberText } from "../shared/format.js";
@@ -22,7 +22,7 @@ export function Instances() {
     <>
       <PageHead
         title="Instances"
-        lead="Every Holdfast object on this database. Each fires, claims and reclaims."
+        lead="Every process that uses this database. Each can fire schedules and execute runs."
       />
       {pages.error ? <RefusalNote error={pages.error} retry={() => void pages.refetch()} /> : null}
       <div className="grid gap-4">
@@ -30,7 +30,7 @@ export function Instances() {
           {pages.data === undefined ? (
             <Waiting />
           ) : live.length === 0 ? (
-            <Empty title="Nobody is at work">
+            <Empty title="No instance is running">
               Nothing fires and nothing runs until an instance starts: <Code>holdfast start</Code>,
               or <Code>await holdfast.start()</Code> in your own process.
             </Empty>

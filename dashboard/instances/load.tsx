@@ -1,4 +1,4 @@
-// What an instance holds beside the busiest one, and how far its clock is off.
+// The runs of an instance beside those of the busiest one, and the offset of its clock.
 
 import type { Instance } from "../api/wire.js";
 import { Meter } from "../shared/charts.js";

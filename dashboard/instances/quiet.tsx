@@ -1,4 +1,4 @@
-// Making one instance quiet, and waking it.
+// Makes one instance quiet, and wakes it.
 
 import { call } from "../api/call.js";
 import type { Instance } from "../api/wire.js";

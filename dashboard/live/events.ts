@@ -1,15 +1,15 @@
-// The stream of hints, and what is done where there is none. A hint makes the queries that it concerns
-// be asked again, at most once a second; without a stream they are asked again every few seconds.
+// Receives the stream of hints, or polls if there is none. A hint refetches the queries that it concerns, at most once
+// a second; without a stream they are refetched every few seconds.
 
 import type { QueryClient } from "@tanstack/react-query";
 import { BASE_PATH } from "../api/call.js";
 
-/** live: hints come. polling: no stream is served, everything is asked again regularly. */
+/** live: hints arrive. polling: no stream is served, everything is refetched regularly. */
 export type Connection = "connecting" | "live" | "polling" | "lost";
 
 const GATHER_MS = 800;
 const POLL_MS = 4_000;
-/** Polls now and then also while hints come, because no hint may report a change of another instance. */
+/** Also polls now and then while hints arrive, because no hint may report a change of another instance. */
 const SLOW_MS = 20_000;
 
 /** Which queries a hint concerns, by the first word of its type. */
@@ -23,7 +23,7 @@ const CONCERNS: Readonly<Record<string, readonly string[]>> = {
   instance: ["instances"],
   alert: ["alerts", "overview"],
   alerts: ["alerts", "overview"],
-  // Whatever people may have changed; how things went is another hint's business.
+  // The queries that changes by people may affect; runs have hints of their own.
   audit: [
     ...["audit", "pause", "timeline", "schedules", "schedule", "runs", "run"],
     ...["queues", "locks", "instances", "alerts"],
@@ -33,7 +33,7 @@ const CONCERNS: Readonly<Record<string, readonly string[]>> = {
 type Listener = (nouns: ReadonlySet<string> | null) => void;
 const listeners = new Set<Listener>();
 
-/** Calls back when something may have changed: which queries it concerns, or null for all. */
+/** Calls back when something may have changed, with the affected queries, or null for all. */
 export function onChanges(listener: Listener): () => void {
   listeners.add(listener);
   return () => listeners.delete(listener);
@@ -69,7 +69,7 @@ export class Feed {
     });
     source.addEventListener("message", (event) => this.#hear(String(event.data)));
     source.addEventListener("error", () => {
-      // It comes back by itself unless the server refused it for good.
+      // It reconnects by itself unless the server refused it for good.
       if (source.readyState === EventSource.CLOSED) {
         this.#say("lost");
         window.setTimeout(() => this.#source === source && this.open(true), POLL_MS);

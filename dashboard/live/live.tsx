@@ -1,4 +1,4 @@
-// Whether the page hears of changes, for all that shows it; and the clock that relative times go by.
+// Provides the state of the event stream, and the clock for relative times.
 
 import { useQueryClient } from "@tanstack/react-query";
 import {
@@ -40,7 +40,7 @@ function watchClock(watch: () => void): () => void {
   return () => watchers.delete(watch);
 }
 
-/** This moment, again each second. */
+/** The current time, updated every second. */
 export function useNow(): number {
   return useSyncExternalStore(watchClock, () => nowMs);
 }

@@ -1,4 +1,4 @@
-// Named locks: who holds what until when, who waits, and every grant there was.
+// Named locks: holders and the ends of their leases, waiting calls, and the history of grants.
 
 import { useQuery } from "@tanstack/react-query";
 import { useSearchParams } from "wouter";
@@ -87,9 +87,9 @@ function LockRow({ lock }: { readonly lock: Lock }) {
           kind="danger"
           isSmall
           confirm={{
-            title: `Take the lock ${lock.name} from its holder?`,
+            title: `Release the lock ${lock.name}?`,
             summary: `${lock.holder} holds it under fence ${lock.fence}. Its signal aborts at its next renewal; until then it may still be active. The next waiter gets the lock with a larger fence.`,
-            verb: "Take it",
+            verb: "Release it",
             note: "Why? It is kept in the history.",
             isDangerous: true,
           }}

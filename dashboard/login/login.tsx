@@ -1,4 +1,4 @@
-// Logging in: a secret for a cookie that no script can read.
+// The login: exchanges a secret for a cookie that no script can read.
 
 import { useMutation, useQueryClient } from "@tanstack/react-query";
 import { useState } from "react";

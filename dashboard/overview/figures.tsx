@@ -1,4 +1,4 @@
-// Four figures, each with how it went: success, throughput, lateness, and what waits.
+// Four figures with their recent course: success rate, throughput, lateness, queue depth.
 
 import { useQuery } from "@tanstack/react-query";
 import type { ReactNode } from "react";

@@ -1,4 +1,4 @@
-// The instances that are alive, with what they hold.
+// The live instances, each with the number of its runs.
 
 import { useQuery } from "@tanstack/react-query";
 import { Link } from "wouter";
@@ -33,7 +33,7 @@ export function InstancesNow() {
       {instances.data === undefined ? (
         <Waiting />
       ) : live.length === 0 ? (
-        <Empty title="Nobody is at work">
+        <Empty title="No instance is running">
           No instance is alive: nothing fires and nothing runs. Start one with{" "}
           <Code>holdfast start</Code>.
         </Empty>

@@ -1,4 +1,4 @@
-// The overview: what ran, what did not, what is to come, and how it goes on the whole.
+// The overview: the timeline of ticks, the main figures, open alerts, errors and instances.
 
 import { keepPreviousData, useQuery } from "@tanstack/react-query";
 import { useSearchParams } from "wouter";
@@ -69,7 +69,7 @@ export function Overview() {
   );
 }
 
-/** What fits the ticks of the last six hours. */
+/** The range that fits the ticks of the last six hours. */
 function rangeOf(lately: TimelineData | undefined): Range {
   if (lately === undefined || lately.schedules.length === 0) return "6h";
   const nowMs = Date.parse(lately.now);
@@ -97,8 +97,7 @@ function NoSchedules() {
   return (
     <Empty title="No schedules yet">
       Declare one in code, <Code>{'holdfast.schedule("nightly", job, { cron: "0 2 * * *" })'}</Code>
-      , or make one on the page of schedules. Every tick of it then shows up here, with what became
-      of it.
+      , or create one on the page Schedules. Its ticks then appear here, each with its outcome.
     </Empty>
   );
 }

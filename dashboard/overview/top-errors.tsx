@@ -1,4 +1,4 @@
-// What failed most in the last day, equal errors together.
+// The most frequent failures of the last day; equal errors form one group.
 
 import { useQuery } from "@tanstack/react-query";
 import { Link } from "wouter";

@@ -1,4 +1,4 @@
-// The queues: how much is ready, waits and runs in each; pausing one stops nothing else.
+// The queues: how many runs are ready, waiting and running in each; each can be paused.
 
 import { useQuery } from "@tanstack/react-query";
 import { call } from "../api/call.js";

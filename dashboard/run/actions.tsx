@@ -1,4 +1,4 @@
-// What can be done with a run: cancel it, retry it, run it again with another input, remove it.
+// The buttons for a run: cancel, retry, run again with another input, remove.
 
 import { useState } from "react";
 import { useLocation } from "wouter";

@@ -1,4 +1,4 @@
-// The attempts of a run side by side in time: who held it under which fence, how each ended.
+// The attempts of a run on a time axis: the holder and fence of each, and how it ended.
 
 import { useQuery } from "@tanstack/react-query";
 import { call } from "../api/call.js";

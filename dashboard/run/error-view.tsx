@@ -1,4 +1,4 @@
-// What went wrong in a run, with its stack folded below.
+// The error of a run, with its stack folded below.
 
 import type { Run } from "../api/wire.js";
 import { CopyButton } from "../shared/copy.js";

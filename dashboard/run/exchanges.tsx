@@ -1,5 +1,5 @@
-// Each time that a run was sent to a service: its response, or why there was none, and the call
-// by which it ended the run later.
+// Each dispatch of a run to a service: its response, or the reason for a missing one, and the callback that ended the
+// run later.
 
 import { useQuery } from "@tanstack/react-query";
 import { call } from "../api/call.js";
@@ -19,7 +19,7 @@ const OUTCOMES: Readonly<Record<Exchange["outcome"], readonly [Tone, string]>> =
 const CALLS: Readonly<Record<NonNullable<Exchange["callback"]>["verb"], string>> = {
   complete: "done",
   fail: "failed",
-  release: "given back",
+  release: "handed back",
 };
 
 export function Exchanges({ run }: { readonly run: Run }) {

@@ -1,4 +1,4 @@
-// The items of a run: how many of each outcome, and each with how long it took.
+// The items of a run: the count of each outcome, and the duration of each item.
 
 import { useState } from "react";
 import { call } from "../api/call.js";

@@ -1,4 +1,4 @@
-// The lines that a run said, as they come. While one reads further up, nothing scrolls away.
+// The log lines of a run, appended as they arrive. Does not scroll while the reader is further up.
 
 import { useEffect, useRef, useState } from "react";
 import { call } from "../api/call.js";
@@ -33,7 +33,7 @@ export function Logs({ run }: { readonly run: Run }) {
   return (
     <Panel
       title="Log"
-      note={run.status === "running" ? "as it comes" : undefined}
+      note={run.status === "running" ? "live" : undefined}
       actions={
         (lines?.length ?? 0) > 5 ? (
           <input
@@ -51,8 +51,8 @@ export function Logs({ run }: { readonly run: Run }) {
     >
       {lines !== null && lines.length === 0 ? (
         <Empty title="No log lines">
-          What a handler says with <Code>{"ctx.log.info(…)"}</Code> is kept with its run and shown
-          here as it comes.
+          Lines that the handler logs with <Code>{"ctx.log.info(…)"}</Code> are stored with the run
+          and appear here.
         </Empty>
       ) : (
         <div
@@ -87,7 +87,7 @@ export function Logs({ run }: { readonly run: Run }) {
   );
 }
 
-/** Read on from where the last page ended, while the run is alive. */
+/** Continues after the last page while the run is live. */
 function useLines({ id, status }: Run): readonly LogLine[] | null {
   const [lines, setLines] = useState<readonly LogLine[] | null>(null);
   const isLive = status === "running" || status === "pending";
@@ -112,7 +112,7 @@ function useLines({ id, status }: Run): readonly LogLine[] | null {
           if (page.lines.length > 0 || known.length === 0) setLines(known);
         }
       } catch {
-        // The next look asks again.
+        // The next poll tries again.
       }
       isBusy = false;
     };

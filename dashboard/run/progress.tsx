@@ -1,4 +1,4 @@
-// How far a run is, as its handler tells.
+// The progress of a run, as its handler reports it.
 
 import type { Run } from "../api/wire.js";
 import { Meter } from "../shared/charts.js";

@@ -1,4 +1,4 @@
-// One run: how it stands, its attempts in time, what it was given, what it did and said.
+// One run: its status, its attempts over time, its input, result, items and log.
 
 import { useQuery } from "@tanstack/react-query";
 import { Link } from "wouter";

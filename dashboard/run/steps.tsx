@@ -1,4 +1,4 @@
-// The steps and waits of a run in time: what was done, what it waited for, and what it waits for now.
+// The steps and waits of a run on a time axis: finished ones, then the open ones.
 
 import { Link } from "wouter";
 import { call } from "../api/call.js";
@@ -140,7 +140,7 @@ function Note({ step }: { readonly step: Step }) {
 
 type Span = { readonly fromMs: number; readonly toMs: number };
 
-/** An open one lasts until now. */
+/** An open one extends to now. */
 function spanOf({ startedAt, endedAt }: Step, now: number): Span {
   const fromMs = Date.parse(startedAt);
   return { fromMs, toMs: Math.max(fromMs, endedAt === null ? now : Date.parse(endedAt)) };

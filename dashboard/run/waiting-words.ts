@@ -1,4 +1,4 @@
-// Why a pending run does not begin, in words, with instants as they came. Pure.
+// Says in words why a pending run has not begun, with instants as the server sent them. Pure.
 
 import type { Run } from "../api/wire.js";
 

@@ -1,4 +1,4 @@
-// What can be done with the runs that were chosen.
+// The buttons for the selected runs.
 
 import { call } from "../api/call.js";
 import type { Run } from "../api/wire.js";
@@ -57,7 +57,7 @@ export function ChosenBar(props: {
         Select all loaded
       </Button>
       <Button kind="quiet" onClick={clear}>
-        Choose none
+        Select none
       </Button>
     </div>
   );

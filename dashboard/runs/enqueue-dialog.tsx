@@ -1,4 +1,4 @@
-// Enqueueing a run: the fields come from the job's own schema where it announced one.
+// The dialog that enqueues a run: its fields come from the job's schema, if the job announced one.
 
 import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
 import { useState } from "react";
@@ -118,7 +118,7 @@ export function EnqueueDialog(props: {
                 onChange={(event) => setPriority(event.target.value)}
               />
             </Field>
-            <Field label="Tags" hint="by comma">
+            <Field label="Tags" hint="separated by commas">
               <input
                 className="field"
                 value={tags}

@@ -1,4 +1,4 @@
-// What narrows the list of runs.
+// The filter of the list of runs.
 
 import { useQuery } from "@tanstack/react-query";
 import { useEffect, useState } from "react";
@@ -109,7 +109,7 @@ export function FilterBar({
   );
 }
 
-/** Text that counts once nobody has typed for a moment. */
+/** The text after a short pause in typing. */
 function Typed(props: {
   readonly name: string;
   readonly placeholder: string;

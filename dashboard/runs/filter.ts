@@ -1,4 +1,4 @@
-// The filter of the list of runs: it lives in the address, so that every list can be sent to somebody.
+// The filter of the list of runs. It is stored in the address, so that a link to a list can be shared.
 
 import { useSearchParams } from "wouter";
 
@@ -16,7 +16,7 @@ export function useFilter(): readonly [Filter, (part: Filter) => void] {
   const change = (part: Filter) =>
     setSearch(
       () => {
-        // What the address says now: several fields may settle at the same moment.
+        // The current address: several fields may change at the same moment.
         const next = new URLSearchParams(window.location.search);
         for (const [name, value] of Object.entries(part)) {
           if (value) next.set(name, value);

@@ -1,10 +1,10 @@
-// The list of runs that was looked at last, for the way into a run and back: what is known is shown at once
-// and read again behind it.
+// Keeps the last shown list of runs, for the way into a run and back: the known rows are shown at once and refetched in
+// the background.
 
 import type { Run } from "../api/wire.js";
 
 type ListPage = { readonly cursor: string | undefined; readonly runs: readonly Run[] };
-/** `key` is the filter that it was read with. */
+/** `key` is the filter of the request. */
 export type ListRead = {
   readonly key: string;
   readonly pages: readonly ListPage[];
@@ -21,7 +21,7 @@ export function forgetList(): void {
   kept = null;
 }
 
-/** What this filter showed, where it was the last one. */
+/** The rows of this filter, if it was the last one. */
 export function keptList(key: string): ListRead | null {
   return kept?.key === key && kept.pages.length > 0 ? kept : null;
 }

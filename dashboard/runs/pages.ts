@@ -1,5 +1,5 @@
-// The runs that a list has read, page after page by their ids. Pages that are looked at are read again
-// when something changed; what is new at the top waits until the reader asks, or does not look.
+// The runs of a list, read page by page. Visible pages are refetched when something changed; new runs at the top wait
+// until the reader asks for them or is not at the top.
 
 import { useCallback, useEffect, useMemo, useRef, useState } from "react";
 import { call } from "../api/call.js";
@@ -19,7 +19,7 @@ export type RunPages = {
   readonly newer: number;
   readonly more: () => void;
   readonly showNewer: () => void;
-  /** Says which rows are on the screen. */
+  /** Reports which rows are on the screen. */
   readonly look: (from: number, to: number) => void;
 };
 
@@ -59,7 +59,7 @@ export function useRunPages(filter: Filter, isHeld: boolean): RunPages {
     [fetchPage, key],
   );
 
-  // What was looked at before is shown at once, and read again like any list that is looked at.
+  // Cached rows are shown at once, and refetched like any visible list.
   const isKept = useRef(read.pages.length > 0);
   const again = useRef<() => Promise<void>>(undefined);
   useEffect(() => {
@@ -146,7 +146,7 @@ export function useRunPages(filter: Filter, isHeld: boolean): RunPages {
   };
 }
 
-/** Runs when hints or the poll say that runs may have changed. */
+/** Runs when hints or the poll report that runs may have changed. */
 function useChanges(act: () => Promise<void>): void {
   const latest = useRef(act);
   latest.current = act;

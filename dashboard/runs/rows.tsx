@@ -1,4 +1,4 @@
-// The rows of the list: only those near the screen exist, so that a hundred thousand are as quick as ten.
+// The rows of the list: only rows near the screen exist, so that a hundred thousand render as fast as ten.
 
 import { memo, useEffect, useRef, useState } from "react";
 import { Link } from "wouter";
@@ -68,7 +68,7 @@ const HEADS = ["", "Status", "Job", "Run", "Input", "Mode", "Attempt", "Took", "
 const COLUMNS =
   "sm:grid sm:items-center sm:gap-x-3 sm:grid-cols-[1.1rem_6.6rem_minmax(7rem,13rem)_5.2rem_minmax(0,1fr)_5.5rem_4rem_5rem_5.5rem] max-lg:sm:grid-cols-[1.1rem_6.6rem_minmax(7rem,1fr)_5.2rem_0_5.5rem_4rem_5rem_5.5rem]";
 
-/** Drawn again only when something about it changed: scrolling moves the others. */
+/** Rendered again only when its own data changed: scrolling only moves the others. */
 const Row = memo(function Row(props: {
   readonly run: Run;
   readonly top: number;
@@ -151,11 +151,11 @@ function inputText(input: unknown): string {
   return input === null ? "" : JSON.stringify(input).slice(0, 300);
 }
 
-/** Which rows are near the screen, by where the page is scrolled to. */
+/** The rows near the screen, by the scroll position of the page. */
 function useVisible(frame: React.RefObject<HTMLDivElement | null>, count: number) {
   const [view, setView] = useState({ from: 0, to: 60, height: WIDE });
   useEffect(() => {
-    // What the style sheet asks, so that rows are as high as what is in them.
+    // The media query of the style sheet, so that the row height matches its content.
     const narrow = window.matchMedia("(width < 40rem)");
     const measure = () => {
       const top = frame.current?.getBoundingClientRect().top ?? 0;

@@ -1,4 +1,4 @@
-// The runs: narrowed by what is in the address, chosen, cancelled and retried together.
+// The runs: filtered by the address; several can be selected, cancelled and retried together.
 
 import { useCallback, useState } from "react";
 import { useLocation } from "wouter";

@@ -86,7 +86,7 @@ function Control(props: {
   );
 }
 
-/** Null: what was typed is not an object (yet). */
+/** Null: the text is not an object (yet). */
 function read(text: string): Record<string, unknown> | null {
   try {
     const value: unknown = JSON.parse(text.trim() === "" ? "{}" : text);

@@ -1,4 +1,5 @@
-// What of a JSON Schema becomes a form: the plain members of an object. Everything else stays JSON. Pure.
+// Turns the part of a JSON Schema that fits a form into fields: the plain members of an object. Everything else stays
+// JSON. Pure.
 
 export type FormField = {
   readonly name: string;
@@ -11,7 +12,7 @@ export type FormField = {
 
 type Schema = Readonly<Record<string, unknown>>;
 
-/** Null: there is no schema, or it is not that of an object. */
+/** Null: there is no schema, or it describes no object. */
 export function fieldsOf(schema: unknown): readonly FormField[] | null {
   const { type, properties, required } = objectOf(schema);
   if (type !== "object" || typeof properties !== "object" || properties === null) return null;
@@ -35,7 +36,7 @@ export function fieldsOf(schema: unknown): readonly FormField[] | null {
   return fields.length === 0 ? null : fields;
 }
 
-/** Something to begin with that has every needed member. */
+/** An initial value with every required member. */
 export function sampleOf(schema: unknown): unknown {
   const { type, properties, required, default: fallback, enum: choices } = objectOf(schema);
   if (fallback !== undefined) return fallback;

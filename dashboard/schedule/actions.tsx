@@ -1,4 +1,4 @@
-// What can be done with a schedule.
+// The buttons for a schedule.
 
 import { useState } from "react";
 import { useLocation } from "wouter";

@@ -1,4 +1,4 @@
-// Runs for the ticks of a range that is over.
+// The dialog that requests runs for the ticks of a past range.
 
 import { useMutation, useQueryClient } from "@tanstack/react-query";
 import { useState } from "react";

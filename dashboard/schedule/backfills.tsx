@@ -1,4 +1,4 @@
-// The backfills of a schedule, with how far they are.
+// The backfills of a schedule, with their progress.
 
 import { useQuery } from "@tanstack/react-query";
 import { call } from "../api/call.js";

@@ -1,4 +1,4 @@
-// How long its runs took, one after the other, and how that changed.
+// The durations of its recent runs, in order.
 
 import { useQuery } from "@tanstack/react-query";
 import { useLocation } from "wouter";
@@ -29,10 +29,10 @@ export function Durations({ schedule }: { readonly schedule: Schedule }) {
   const quantile = (share: number) =>
     sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * share))] ?? 0;
   const longest = Math.max(1, sorted.at(-1) ?? 1);
-  // One that took very long must not flatten the others.
+  // A very long run must not flatten the others.
   const most = Math.min(longest, Math.max(1, quantile(0.95) * 1.3));
   return (
-    <Panel title="Durations" note={`last ${done.length} runs`}>
+    <Panel title="Durations" note={done.length === 1 ? "last run" : `last ${done.length} runs`}>
       {query.data === undefined ? (
         <Waiting />
       ) : done.length === 0 ? (
@@ -62,8 +62,8 @@ export function Durations({ schedule }: { readonly schedule: Schedule }) {
           <div className="mt-3">
             <Facts
               facts={[
-                ["Half within", durationText(quantile(0.5))],
-                ["95 % within", durationText(quantile(0.95))],
+                ["Median", durationText(quantile(0.5))],
+                ["95th percentile", durationText(quantile(0.95))],
                 ["Longest", durationText(longest)],
               ]}
             />

@@ -1,4 +1,4 @@
-// Why there was a run at a moment, or why there was none: one sentence, and the lines it rests on.
+// Explains why there was a run at an instant, or why there was none: one sentence with its evidence.
 
 import { useQuery } from "@tanstack/react-query";
 import { Link } from "wouter";
@@ -33,11 +33,7 @@ export function Explain(props: {
     <Panel
       title="Why?"
       note={
-        at === null ? (
-          "ask about any moment"
-        ) : (
-          <Time at={at} zone={schedule.timezone} style="full" />
-        )
+        at === null ? "choose any time" : <Time at={at} zone={schedule.timezone} style="full" />
       }
       actions={
         <div className="flex items-center gap-2">
@@ -62,8 +58,8 @@ export function Explain(props: {
     >
       {at === null ? (
         <p className="text-muted">
-          Click a mark above, a row of the ledger or a coming tick; or write a moment. The answer
-          says how the tick was computed, who held what, and which policy applied.
+          Click a mark above, a row of the ledger or an upcoming tick, or enter a time. The answer
+          says how the tick was computed, which policy applied, and which run blocked it.
         </p>
       ) : (
         <Answer schedule={schedule} at={at} ask={ask} />
@@ -129,7 +125,7 @@ function Answer(props: {
   );
 }
 
-/** Each begins with what it is about. */
+/** Each begins with its subject. */
 function EvidenceLine({ line, zone }: { readonly line: string; readonly zone: string }) {
   const [, topic, rest] = /^([A-Z][\w ]{2,20}): ([\s\S]+)$/.exec(line) ?? [];
   return (

@@ -83,10 +83,10 @@ export function Ledger({
   );
 }
 
-/** How the run of a tick stands; without one, what became of the tick. */
+/** The status of the run of a tick; without a run, the outcome of the tick. */
 function TickBadge({ tick }: { readonly tick: Tick }) {
   if (tick.outcome !== "fired") return <Badge tone={tick.outcome}>{tick.outcome}</Badge>;
   if (tick.runStatus !== null) return <RunBadge status={tick.runStatus} />;
-  // Its run is kept no longer, so nobody can say how that ended.
+  // Its run is no longer kept, so its end is unknown.
   return <Badge tone="quiet">fired</Badge>;
 }

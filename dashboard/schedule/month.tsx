@@ -1,4 +1,4 @@
-// A month as a heat map: each day of the schedule's zone, how many ticks it had and how they went.
+// A month as a heat map: for each day of the schedule's zone, the number of ticks and their outcomes.
 
 import { keepPreviousData, useQuery } from "@tanstack/react-query";
 import { useMemo, useState } from "react";
@@ -170,7 +170,7 @@ function daysOf(
   for (const row of data?.schedules ?? []) {
     for (const ticks of row.ticks) {
       const [from, last] = [Date.parse(ticks.at), Date.parse(ticks.lastAt)];
-      // A long stretch is spread over its days.
+      // A stretch of several days is spread over them.
       const parts = Math.max(1, Math.min(ticks.count, Math.ceil((last - from) / DAY_MS)));
       for (let part = 0; part < parts; part += 1)
         add(

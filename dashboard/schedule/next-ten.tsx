@@ -1,5 +1,4 @@
-// Shows the next ten ticks in the zone that the reader chose, then in the schedule's own, with what a change of the
-// clocks does to them.
+// Shows the next ten ticks in the zone that the reader chose, then in the schedule's own, with notes on clock changes.
 
 import { useQuery } from "@tanstack/react-query";
 import { call } from "../api/call.js";

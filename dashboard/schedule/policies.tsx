@@ -1,4 +1,4 @@
-// By which rules it goes, in words.
+// The policies of a schedule in words.
 
 import type { ReactNode } from "react";
 import type { Schedule } from "../api/wire.js";
@@ -18,7 +18,7 @@ const MISSED: Readonly<Record<string, string>> = {
   skip: "After downtime, missed runs are not executed",
 };
 
-/** `{ above: 0.03, over: "1d" }` is "above 0.03, over 1d"; what is turned off is off. */
+/** `{ above: 0.03, over: "1d" }` is "above 0.03, over 1d"; a disabled rule is "off". */
 function ruleWords(rule: unknown): string {
   if (rule === false) return "off";
   if (typeof rule !== "object" || rule === null) return String(rule);
@@ -48,12 +48,12 @@ export function Policies({ schedule }: { readonly schedule: Schedule }) {
     ],
     ["Held until", schedule.heldUntil === null ? null : <Time key="h" at={schedule.heldUntil} />],
     [
-      "Clocks",
-      dst === null ? null : `In a gap: ${dst.gap}. If an hour comes twice: ${dst.overlap}.`,
+      "Clock changes",
+      dst === null ? null : `Skipped hour: ${dst.gap}. Repeated hour: ${dst.overlap}.`,
     ],
     ["From", schedule.from === null ? null : <Time key="f" at={schedule.from} style="full" />],
     ["Until", schedule.until === null ? null : <Time key="u" at={schedule.until} style="full" />],
-    ["Days left out", schedule.exclude.length === 0 ? null : schedule.exclude.join(", ")],
+    ["Excluded dates", schedule.exclude.length === 0 ? null : schedule.exclude.join(", ")],
     ["Calendars", schedule.calendars.length === 0 ? null : schedule.calendars.join(", ")],
     ["Queue", schedule.queue],
     ["Priority", schedule.priority === null ? null : String(schedule.priority)],
@@ -69,7 +69,7 @@ export function Policies({ schedule }: { readonly schedule: Schedule }) {
     [
       "Declared",
       schedule.source === "code"
-        ? `in code${schedule.app === null ? "" : ` of ${schedule.app}`}${schedule.release === null ? "" : `, release ${schedule.release}`}`
+        ? `in code${schedule.app === null ? "" : ` of the app ${schedule.app}`}${schedule.release === null ? "" : `, release ${schedule.release}`}`
         : "through the API",
     ],
     [

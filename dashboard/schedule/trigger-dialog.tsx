@@ -1,4 +1,4 @@
-// A run now, beside the cadence, with the schedule's input or another one.
+// The dialog that makes a run now, beside the cadence, with the schedule's input or another one.
 
 import { useMutation, useQueryClient } from "@tanstack/react-query";
 import { useState } from "react";

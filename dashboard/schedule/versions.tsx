@@ -1,4 +1,4 @@
-// Every definition that it had: who changed what, and when.
+// Every definition of a schedule: who changed what, and when.
 
 import { useQuery } from "@tanstack/react-query";
 import { call } from "../api/call.js";

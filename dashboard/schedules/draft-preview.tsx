@@ -1,4 +1,4 @@
-// What a schedule would do, while it is typed.
+// Previews a schedule while it is typed.
 
 import { keepPreviousData, useQuery } from "@tanstack/react-query";
 import { useEffect, useState } from "react";
@@ -25,11 +25,7 @@ export function DraftPreview({ draft }: { readonly draft: ScheduleDraft }) {
   });
   const zone = draft.timezone;
   return (
-    <aside
-      aria-label="What it would do"
-      aria-live="polite"
-      className="rounded-lg bg-sunken p-4 md:min-h-96"
-    >
+    <aside aria-label="Preview" aria-live="polite" className="rounded-lg bg-sunken p-4 md:min-h-96">
       <h3 className="text-xs font-medium text-muted">The next ten</h3>
       {preview.error ? (
         <p className="mt-2 whitespace-pre-wrap text-failed-ink">{refusalText(preview.error)}</p>
@@ -62,7 +58,7 @@ export function DraftPreview({ draft }: { readonly draft: ScheduleDraft }) {
   );
 }
 
-/** The value once nobody has typed for a moment. */
+/** The value after a short pause in typing. */
 function useSettled(value: string): string {
   const [settled, setSettled] = useState(value);
   useEffect(() => {

@@ -1,4 +1,4 @@
-// A schedule while it is typed: every member as text, and what it becomes on the wire. Pure.
+// A schedule while it is typed: every member as text, and its conversion for the API. Pure.
 
 import type { BodyOf, Schedule } from "../api/wire.js";
 
@@ -28,7 +28,7 @@ export type ScheduleDraft = {
   readonly tags: string;
   readonly gap: string;
   readonly overlapClock: string;
-  /** Rules of its own as JSON; empty: those for everything. */
+  /** Its own rules as JSON; empty: the general rules. */
   readonly alerts: string;
 };
 
@@ -94,7 +94,7 @@ export function draftOf(schedule: Schedule): ScheduleDraft {
 
 type Body = BodyOf<"putSchedule">;
 
-/** What was left empty is left out: the server's own defaults hold then. */
+/** Empty fields are left out: the server's defaults apply. */
 export function bodyOf(draft: ScheduleDraft): {
   readonly value: Body;
   readonly problem: string | null;
@@ -116,7 +116,7 @@ export function bodyOf(draft: ScheduleDraft): {
 
 const NOTHING = { value: undefined, problem: null };
 
-/** What was left empty is undefined. */
+/** An empty field is undefined. */
 function read(
   name: string,
   text: string,

@@ -1,5 +1,5 @@
-// Making and changing a schedule: the next ten ticks are shown while one types, with what a change of
-// the clocks does to them. What is wrong is said under the field that it is about.
+// The dialog that creates or changes a schedule. It shows the next ten ticks during typing, with notes on clock
+// changes. A problem appears under its field.
 
 import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
 import { useState } from "react";
@@ -16,7 +16,7 @@ import { MonitorFields, PolicyFields, WhenFields } from "./edit-fields.js";
 
 export function ScheduleDialog(props: {
   readonly title: string;
-  /** What is changed, or what a new one begins as. */
+  /** The schedule to change, or the template of a new one. */
   readonly from?: Schedule;
   /** Its name stays. */
   readonly isEdit?: boolean;
@@ -27,7 +27,7 @@ export function ScheduleDialog(props: {
   const [draft, setDraft] = useState<ScheduleDraft>(
     from ? { ...draftOf(from), ...(isEdit ? {} : { name: `${from.name}-copy` }) } : NEW_DRAFT,
   );
-  // What the form was filled from: whatever somebody else saves meanwhile is not written over.
+  // The version that filled the form: a change that somebody else saves meanwhile is not overwritten.
   const [ifVersion] = useState(isEdit ? from?.version : 0);
   const change = (part: Partial<ScheduleDraft>) => setDraft((before) => ({ ...before, ...part }));
   const jobs = useQuery({
@@ -65,8 +65,8 @@ export function ScheduleDialog(props: {
         <div className="grid content-start gap-3">
           {isEdit && from?.source === "code" ? (
             <p className="rounded-md bg-late/14 px-3 py-2 text-late-ink">
-              This schedule is declared in code. What is changed here stays until its definition in
-              code changes.
+              This schedule is declared in code. Your changes stay until its definition in code
+              changes.
             </p>
           ) : null}
           <div className="grid gap-3 sm:grid-cols-2">

@@ -59,13 +59,13 @@ export function WhenFields({ draft, change }: Props) {
         {draft.kind === "cron" ? (
           <Field
             label="Cron"
-            hint="minute hour day month weekday; a sixth field in front is seconds"
+            hint="minute hour day month weekday; with six fields, the first is seconds"
           >
             {text("cron", "0 2 * * *")}
           </Field>
         ) : null}
         {draft.kind === "every" ? (
-          <Field label="Every" hint='"10m", or "10m..15m" drawn anew after each run'>
+          <Field label="Every" hint='"10m", or "10m..15m": random, after each run'>
             {text("every", "10m")}
           </Field>
         ) : null}
@@ -89,16 +89,14 @@ export function WhenFields({ draft, change }: Props) {
         </Field>
       </div>
       <details>
-        <summary className="text-xs text-muted">
-          Bounds, days left out, changes of the clocks
-        </summary>
+        <summary className="text-xs text-muted">Bounds, excluded dates, clock changes</summary>
         <div className="mt-2 grid gap-3 sm:grid-cols-2">
           <Field label="From">{text("from", "2030-01-01T00:00:00Z")}</Field>
           <Field label="Until">{text("until", "2030-12-31T00:00:00Z")}</Field>
-          <Field label="Days left out" hint="by comma">
+          <Field label="Excluded dates" hint="separated by commas">
             {text("exclude", "2030-12-25, 2031-01-01")}
           </Field>
-          <Field label="Calendars" hint="by comma">
+          <Field label="Calendars" hint="separated by commas">
             {text("calendars", "holidays")}
           </Field>
           {draft.kind === "cron" ? (
@@ -131,7 +129,7 @@ export function MonitorFields(props: Props) {
       <Field label="Wait for a check-in up to" hint="after the tick, or after its start">
         <TextField {...props} name="grace" placeholder="5m" />
       </Field>
-      <Field label="Tags" hint="by comma">
+      <Field label="Tags" hint="separated by commas">
         <TextField {...props} name="tags" placeholder="" />
       </Field>
       <AlertsField {...props} />
@@ -180,7 +178,10 @@ export function PolicyFields({ draft, change }: Props) {
         {draft.missed === "all" ? (
           <Field label="At most this many">{text("limit", "100")}</Field>
         ) : null}
-        <Field label="After a failure wait" hint='empty: not; or a range such as "20m..40m"'>
+        <Field
+          label="After a failure wait"
+          hint='a duration, or a range such as "20m..40m"; empty: no wait'
+        >
           {text("afterFailure", "")}
         </Field>
         <Field label="On time up to" hint="a later tick counts as late">
@@ -192,7 +193,7 @@ export function PolicyFields({ draft, change }: Props) {
         <Field label="Priority" hint="−100 to 100, empty: the job's default">
           {text("priority", "")}
         </Field>
-        <Field label="Tags" hint="by comma">
+        <Field label="Tags" hint="separated by commas">
           {text("tags", "")}
         </Field>
         <AlertsField draft={draft} change={change} />

@@ -1,4 +1,4 @@
-// Every schedule: when it runs in words, when next, how it went last, and its last days at a glance.
+// Every schedule: when it runs in words, its next tick, its last run and its recent days.
 
 import { useState } from "react";
 import { Link, useLocation, useSearchParams } from "wouter";
@@ -67,7 +67,7 @@ export function Schedules() {
             data-search
             className="field"
             type="search"
-            placeholder="Search by name, job, words   /"
+            placeholder="Search name, job, description   /"
             value={text}
             onChange={(event) => set("text", event.target.value)}
           />
@@ -190,7 +190,7 @@ function ScheduleTable({
   );
 }
 
-/** What it runs; of a monitor nothing does here. */
+/** The job that it runs; a monitor runs none. */
 export function jobWords({ job, monitor }: Pick<Schedule, "job" | "monitor">): string {
   return monitor ? "monitor of another system" : job;
 }

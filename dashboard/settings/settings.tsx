@@ -1,4 +1,4 @@
-// How the instance that answers is set up; to read only.
+// The configuration of the instance that serves this page; read only.
 
 import { useQuery } from "@tanstack/react-query";
 import { BASE_PATH, call } from "../api/call.js";
@@ -66,12 +66,10 @@ export function Settings() {
           <Facts
             facts={[
               ["Scopes", me.scopes.join(", ")],
-              ["Known as", me.by ?? "nobody in particular"],
+              ["Name", me.by ?? "none"],
               [
-                "Changes",
-                me.hasEvents
-                  ? "as they happen (server-sent events)"
-                  : "asked for every few seconds",
+                "Updates",
+                me.hasEvents ? "as they happen (server-sent events)" : "polled every few seconds",
               ],
               [
                 "API",

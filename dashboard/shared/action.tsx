@@ -1,5 +1,5 @@
-// A button that changes something: it asks first where that matters, says what will happen, shows
-// that it is at work, and tells how it went.
+// A button that changes something: it asks first if the change matters, describes the effect, shows that it is working,
+// and reports the result.
 
 import { useMutation, useQueryClient } from "@tanstack/react-query";
 import { type ReactNode, useState } from "react";
@@ -14,7 +14,7 @@ export type Confirmation = {
   /** What will happen, and what will not. */
   readonly summary: ReactNode;
   readonly verb: string;
-  /** Asks for a note that is kept. */
+  /** Asks for a note that is stored. */
   readonly note?: string;
   readonly isDangerous?: boolean;
 };

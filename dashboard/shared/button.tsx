@@ -1,4 +1,4 @@
-// Buttons: one that matters, plain ones, and one for what cannot be undone.
+// Buttons of four kinds: main, plain, quiet, and danger for actions that cannot be undone.
 
 import type { ButtonHTMLAttributes, ReactNode } from "react";
 

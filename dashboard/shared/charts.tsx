@@ -1,10 +1,10 @@
-// Small charts without axes: the figure beside them says how much, they say how it went.
+// Small charts without axes: the figure beside each shows the value, the chart its course.
 
 import { percentText } from "./format.js";
 
 export type Point = { readonly label: string; readonly value: number | null };
 
-/** A line over the points, gaps where nothing is known. From `min` to `max`. */
+/** A line over the points, with gaps for unknown values. From `min` to `max`. */
 export function Line(props: {
   readonly points: readonly Point[];
   readonly min?: number;
@@ -54,7 +54,7 @@ export function Line(props: {
 
 export type Stack = {
   readonly label: string;
-  /** From below; each has its colour by its place. */
+  /** From below; the position sets the colour. */
   readonly parts: readonly number[];
 };
 
@@ -106,7 +106,7 @@ export function Bars(props: {
   );
 }
 
-/** A share of a whole as a bar. */
+/** A bar that shows a share of a whole. */
 export function Meter({
   share,
   label,

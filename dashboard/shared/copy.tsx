@@ -1,4 +1,4 @@
-// Copies a text; says that it did.
+// Copies a text, and confirms it.
 
 import { useState } from "react";
 import { Button } from "./button.js";

@@ -1,4 +1,4 @@
-// Durations, numbers and ids as people read them. Pure.
+// Formats durations, numbers and ids for people. Pure.
 
 const UNITS = [
   ["d", 86_400_000],

@@ -1,5 +1,5 @@
-// JSON to look at: folded below the first levels, searchable, copied with one press. Everything is text;
-// nothing in it is ever taken for markup.
+// Shows JSON: folded below the first levels, searchable, copied with one click. Everything is text; nothing in it is
+// ever parsed as markup.
 
 import { useMemo, useState } from "react";
 import { CopyButton } from "./copy.js";

@@ -1,4 +1,4 @@
-// Moving through a list by keyboard: j and k, Enter, x. The row in hand is kept by its place.
+// Moves through a list by keyboard: j and k, Enter, x. The current row is stored by its position.
 
 import { useEffect, useState } from "react";
 import { isTyping } from "../shell/keys.js";

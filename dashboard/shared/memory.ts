@@ -1,4 +1,4 @@
-// What the page remembers about its reader: the light, the zone. A browser that keeps nothing is fine.
+// Remembers the reader's theme and zone. A browser without storage works too.
 
 export function remembered(name: string): string | null {
   try {
@@ -12,6 +12,6 @@ export function remember(name: string, value: string): void {
   try {
     localStorage.setItem(`holdfast.${name}`, value);
   } catch {
-    // Nothing is lost but the choice.
+    // Only the choice is lost.
   }
 }

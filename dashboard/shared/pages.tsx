@@ -1,9 +1,9 @@
-// Lists that come page by page: how the next page is asked for, and the button for it.
+// Lists that load page by page, and the button for the next page.
 
 import { useInfiniteQuery } from "@tanstack/react-query";
 import { Button } from "./button.js";
 
-/** More than these are not kept: who looks for something older filters. */
+/** More pages are not kept: to find something older, filter the list. */
 const PAGES_MAX = 20;
 
 type Fetching = { readonly cursor: string | undefined; readonly signal: AbortSignal };

@@ -1,12 +1,11 @@
-// The frames that pages are made of: a page's head, a panel, a list of facts, and what is shown where
-// there is nothing.
+// The frames of pages: a page's head, a panel, a list of facts, and the empty state.
 
 import type { ReactNode } from "react";
 import { useEffect } from "react";
 
 export function PageHead(props: {
   readonly title: string;
-  /** What stands before it: the way back. */
+  /** Shown before the title: the link back. */
   readonly before?: ReactNode;
   readonly after?: ReactNode;
   readonly lead?: ReactNode;
@@ -38,7 +37,7 @@ export function Panel(props: {
   readonly note?: ReactNode;
   readonly actions?: ReactNode;
   readonly children: ReactNode;
-  /** No room around what is inside: a table, a chart that goes to the edge. */
+  /** Without padding: for a table, or a chart that reaches the edge. */
   readonly isFlush?: boolean;
   readonly className?: string;
 }) {
@@ -75,7 +74,7 @@ export function Facts({ facts }: { readonly facts: readonly (readonly [string, R
   );
 }
 
-/** Nothing is there: what it would be, and how it comes about. */
+/** The empty state: what would be here, and how it comes about. */
 export function Empty(props: { readonly title: string; readonly children?: ReactNode }) {
   return (
     <div className="px-4 py-10 text-center">
@@ -93,7 +92,7 @@ export function Code({ children }: { readonly children: string }) {
   );
 }
 
-/** Rows of the right height while the real ones are on their way: nothing moves when they come. */
+/** Rows of the final height while the real ones load, so that nothing moves when they arrive. */
 export function Waiting({ rows = 3 }: { readonly rows?: number }) {
   return (
     <div role="status" aria-label="Loading" className="grid gap-2 p-4">

@@ -1,4 +1,4 @@
-// What went wrong, said once and with what can be done about it.
+// Shows an error once, with the next step.
 
 import { Refused } from "../api/call.js";
 
@@ -40,8 +40,8 @@ function describe(error: unknown) {
     return { title: "The page failed", detail: String(error), problems: [], requestId: null };
   const { status, error: code, message, problems, requestId } = error;
   const titles: Record<number, string> = {
-    0: "No answer",
-    400: "This was not accepted",
+    0: "No response",
+    400: "Invalid request",
     401: "You are not logged in",
     403: "You may not do this",
     404: "Not found",
@@ -52,7 +52,7 @@ function describe(error: unknown) {
   const hint = status === 0 ? " The page goes on by itself when it is back." : "";
   return {
     title: code.endsWith("_ambiguous")
-      ? "Several ids are like this"
+      ? "Several ids match"
       : (titles[status] ?? "The server failed"),
     detail: message + hint,
     problems,
@@ -60,7 +60,7 @@ function describe(error: unknown) {
   };
 }
 
-/** For a line under a field, a toast. */
+/** For a line under a field, or a toast. */
 export function refusalText(error: unknown): string {
   return error instanceof Error ? error.message : String(error);
 }

@@ -1,5 +1,5 @@
-// A sentence of the server on the page: its instants are shown as all others are, its runs lead to their
-// pages, and instances have their short names. Everything else is the text as it came.
+// Shows a sentence of the server: instants appear in the reader's zone, runs link to their pages, and instances have
+// short names. All other text is unchanged.
 
 import type { ReactNode } from "react";
 import { Link } from "wouter";
@@ -17,7 +17,7 @@ const PARTS = new RegExp(
 export function Sentence(props: {
   readonly text: string;
   readonly style?: "full" | "short";
-  /** The zone of the schedule that it is about. */
+  /** The zone of the schedule in question. */
   readonly zone?: string;
 }) {
   const { text, style = "short", zone } = props;

@@ -1,8 +1,8 @@
-// How things stand, always in the same colours and never in colour alone: each state has its sign.
+// Shows states in fixed colours and never by colour alone: each state has a sign of its own.
 
 import type { RunStatus, Schedule, TimelineTicks } from "../api/wire.js";
 
-/** What became of a tick, as the page draws it. */
+/** The outcome of a tick as the page draws it. */
 export type Mark =
   | "ok"
   | "late"
@@ -28,7 +28,7 @@ export const MARK_WORDS: Readonly<Record<Mark, string>> = {
   due: "due",
 };
 
-/** Of several in one place the worst is seen. */
+/** Of several outcomes in one place, the worst is shown. */
 export const MARK_ORDER: readonly Mark[] = [
   "failed",
   "missed",
@@ -60,9 +60,9 @@ export const REASON_WORDS: Readonly<Record<string, string>> = {
   on_time: "on time",
   late: "fired late",
   catch_up: "caught up",
-  stuck_reset: "was stuck, set going again",
-  overlap: "the run before was not over",
-  queue_full: "one was waiting already",
+  stuck_reset: "was stuck, restarted",
+  overlap: "the previous run was still live",
+  queue_full: "another run was waiting already",
   after_failure: "held back after a failure",
   paused: "paused",
   nobody: "no instance was running",

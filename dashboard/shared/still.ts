@@ -1,5 +1,5 @@
-// What stands still while the pointer is over it: what came in meanwhile waits, so that nothing moves away
-// from under a finger that is about to press. What one did oneself shows at once.
+// Freezes a list or picture while the pointer is over it: new data waits, so that nothing moves away under a click. The
+// user's own changes show at once.
 
 import { useEffect, useRef, useState } from "react";
 
@@ -11,15 +11,15 @@ export function showAll(): void {
 }
 
 /**
- * Rows of a list: while it stands still, none comes in above or vanishes; each shows how it is now, and what is
- * asked for below is added. `scope` says what the list is of; with another the list is another.
+ * The rows of a list: while it is frozen, no row appears above or vanishes; each row shows its current state, and rows
+ * below are appended. `scope` identifies the list; another scope is another list.
  */
 export function useStillList<Row>(
   rows: readonly Row[],
   params: {
     readonly keyOf: (row: Row) => string;
     readonly scope: string;
-    /** The rows are those of the scope before, until the answer comes. */
+    /** The rows of the earlier scope, until the response arrives. */
     readonly isPlaceholder: boolean;
   },
 ) {
@@ -56,7 +56,7 @@ function inPlace<Row>(
   return [...kept.map((row) => now.get(keyOf(row)) ?? row), ...added];
 }
 
-/** A picture: while it stands still, it is the one that the pointer came to. */
+/** A picture: while it is frozen, it stays as it was when the pointer entered. */
 export function useStillPicture<Value>(value: Value) {
   const [isPointed, setPointed] = useState(false);
   const kept = useRef(value);

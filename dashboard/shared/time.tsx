@@ -1,4 +1,4 @@
-// An instant on the page: as the reader chose to see it, with every other way to see it in its title.
+// An instant in the zone that the reader chose; its title shows it in every other zone.
 
 import { useNow } from "../live/live.js";
 import { relativeText } from "./format.js";
@@ -6,7 +6,7 @@ import { LOCAL_ZONE, type TimeStyle, timeText, useZone } from "./zone.js";
 
 type TimeProps = {
   readonly at: string | null;
-  /** The zone of the schedule that it belongs to. */
+  /** The zone of its schedule. */
   readonly zone?: string;
   readonly style?: TimeStyle;
   readonly none?: string;
@@ -22,7 +22,7 @@ export function Time({ at, zone, style = "short", none = "–" }: TimeProps) {
   );
 }
 
-/** How long ago, or in how long; goes on by itself. */
+/** A relative time, such as "3 min ago"; it updates by itself. */
 export function Ago({ at, zone, none = "–" }: Pick<TimeProps, "at" | "zone" | "none">) {
   const now = useNow();
   if (at === null) return <span className="text-muted">{none}</span>;

@@ -1,4 +1,4 @@
-// A short word on how something went, at the edge of the page; it moves nothing and goes by itself.
+// A short message about the result of an action, at the edge of the page; it moves nothing and disappears by itself.
 
 import { createContext, type ReactNode, use, useCallback, useState } from "react";
 

@@ -1,4 +1,4 @@
-// In which time zone times are shown: the reader's own or UTC, chosen once and remembered.
+// The time zone of shown times: the reader's own or UTC, chosen once and remembered.
 
 import { createContext, type ReactNode, use, useMemo, useState } from "react";
 import { remember, remembered } from "./memory.js";
@@ -28,7 +28,7 @@ export function useZones(): Zones {
   return use(ZoneContext);
 }
 
-/** The name of the zone that times are shown in. */
+/** The name of the zone of shown times. */
 export function useZone(): string {
   return useZones().choice === "utc" ? "UTC" : LOCAL;
 }
@@ -37,10 +37,10 @@ export const LOCAL_ZONE = LOCAL;
 
 const formats = new Map<string, Intl.DateTimeFormat>();
 
-/** How much of an instant is shown. `seconds` is `short` with seconds. */
+/** Which parts of an instant are shown. `seconds` is `short` with seconds. */
 export type TimeStyle = "full" | "time" | "short" | "seconds" | "day";
 
-/** The short style that tells these instants apart: with seconds where one is not on a whole minute. */
+/** The short style that distinguishes these instants: with seconds if one of them is not on a whole minute. */
 export function styleFor(instants: readonly (string | null)[]): "short" | "seconds" {
   const isFine = instants.some((at) => at !== null && Date.parse(at) % 60_000 !== 0);
   return isFine ? "seconds" : "short";

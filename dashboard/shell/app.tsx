@@ -1,4 +1,4 @@
-// The page as a whole: who looks at it, what it hears of, and which part of it is shown.
+// The page as a whole: finds out who is logged in, connects to the hints, and shows one of the pages.
 
 import { QueryClient, QueryClientProvider, useQuery, useQueryClient } from "@tanstack/react-query";
 import { Component, type ReactNode, useEffect } from "react";
@@ -30,7 +30,7 @@ const Settings = later(() => import("../settings/settings.js").then((m) => m.Set
 const client = new QueryClient({
   defaultOptions: {
     queries: {
-      // Hints say when something changed; in between what was read is taken as it is.
+      // Hints report changes; between them, cached data counts as current.
       staleTime: 2_000,
       retry: (failures, error) => failures < 2 && error instanceof Refused && error.status >= 500,
       placeholderData: (before: unknown) => before,
@@ -125,7 +125,7 @@ function plain(text: string | undefined): string {
   }
 }
 
-/** One part that fails must not leave a white page. */
+/** An error in one part must not leave a blank page. */
 class Guarded extends Component<{ readonly children: ReactNode }, { readonly error: unknown }> {
   override state: { readonly error: unknown } = { error: null };
 

@@ -1,4 +1,4 @@
-// Whether the page hears of changes, in a word and a dot.
+// The state of the event stream, as a word and a dot.
 
 import { useConnection } from "../live/live.js";
 

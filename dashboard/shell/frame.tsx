@@ -1,5 +1,5 @@
-// What stands around every page: where one can go, whether the page hears of changes, how times and
-// colours are shown, who is logged in.
+// The frame around every page: navigation, the state of the event stream, the settings for times and colours, and the
+// user.
 
 import { type ReactNode, useState } from "react";
 import { Link, useLocation } from "wouter";

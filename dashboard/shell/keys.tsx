@@ -52,7 +52,7 @@ export function KeyHelp({ onClose }: { readonly onClose: () => void }) {
   const keys: readonly (readonly [string, string])[] = [
     ["j  k", "next and previous row of a list"],
     ["Enter", "open the row"],
-    ["x", "choose the row"],
+    ["x", "select the row"],
     ["/", "to the search of this page"],
     ["Esc", "close a dialog, leave a field"],
     ...PAGES.flatMap(({ pages }) => pages.map(({ key, name }) => [`g  ${key}`, name] as const)),

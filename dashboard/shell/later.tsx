@@ -1,5 +1,5 @@
-// Parts of the page whose code comes later: when they are first shown, or ahead of that once the page is idle.
-// Not `lazy` of React: it holds what came back for 300 ms once it has shown that something is to come.
+// Loads the code of some pages later: when they are first shown, or earlier once the page is idle. Not React's `lazy`,
+// which delays the content by 300 ms after it has shown a placeholder.
 
 import { type ComponentType, useEffect, useState } from "react";
 import { Waiting } from "../shared/panel.js";
@@ -29,7 +29,7 @@ export function later<Props extends object>(
   };
 }
 
-/** So that the way to another page does not begin with waiting for its code. */
+/** So that opening another page does not begin with loading its code. */
 export function fetchAhead(): void {
   const fetchAll = async () => {
     for (const fetch of fetches) await fetch().catch(() => undefined);

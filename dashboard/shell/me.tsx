@@ -1,4 +1,4 @@
-// Who looks at the page and what they may do. Buttons are shown only to those who may press them.
+// The user of the page and their scopes. Buttons are shown only to users who may use them.
 
 import { createContext, use } from "react";
 import type { Me, Scope } from "../api/wire.js";

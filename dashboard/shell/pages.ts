@@ -1,4 +1,4 @@
-// Where one can go. The letter after `g` leads there from the keyboard.
+// The list of pages. `g` and the letter open a page by keyboard.
 
 export const PAGES = [
   {

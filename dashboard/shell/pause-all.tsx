@@ -1,4 +1,4 @@
-// The one switch that stops everything: a line across every page while it is on, and the button for it.
+// The switch that pauses everything: a banner on every page while it is on, and its button.
 
 import { useQuery } from "@tanstack/react-query";
 import { call } from "../api/call.js";

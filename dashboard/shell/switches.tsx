@@ -1,4 +1,4 @@
-// How times and colours are shown.
+// The switches for the time zone and the theme.
 
 import { useState } from "react";
 import { LOCAL_ZONE, useZones } from "../shared/zone.js";

@@ -1,4 +1,4 @@
-// Light or dark: as the system has it, unless the reader chose.
+// Light or dark: the system's choice, unless the reader chose.
 
 import { remember, remembered } from "../shared/memory.js";
 

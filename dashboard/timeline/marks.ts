@@ -1,4 +1,4 @@
-// What a row of the timeline shows: ticks of a cell as marks, the worst on top. Pure.
+// Turns a row of the timeline into marks: the ticks of each cell, the worst on top. Pure.
 
 import type { TimelineRow } from "../api/wire.js";
 import { plural } from "../shared/format.js";
@@ -42,7 +42,7 @@ export function drawnOf(row: TimelineRow, nowMs: number): readonly Drawn[] {
   );
 }
 
-/** For those who cannot see the picture, and for its title. */
+/** For readers who cannot see the picture, and for its title. */
 export function summaryOf(drawn: readonly Drawn[]): string {
   const counts = new Map<Mark, number>();
   for (const { mark, count } of drawn) counts.set(mark, (counts.get(mark) ?? 0) + count);

@@ -1,5 +1,5 @@
-// The timeline of expected against actual ticks for many schedules: what ran, what did not, and what
-// is to come. While the pointer is over it, it stands still.
+// The timeline of expected against actual ticks for many schedules: fired, failed, skipped, missed and planned ones. It
+// freezes while the pointer is over it.
 
 import { useMemo, useState } from "react";
 import { Link, useLocation } from "wouter";
@@ -11,7 +11,7 @@ import { timeText, useZone } from "../shared/zone.js";
 import { drawnOf, near, summaryOf } from "./marks.js";
 import { type Pointed, Tip } from "./tip.js";
 import { Sample, Track } from "./track.js";
-import { axisTicks, percent, placeOf, type Window } from "./window.js";
+import { axisTicks, labelScreens, percent, placeOf, type Window } from "./window.js";
 
 const LEGEND: readonly Mark[] = ["ok", "late", "running", "failed", "skipped", "missed", "planned"];
 
@@ -147,11 +147,11 @@ function Axis(props: {
     <div className="relative h-6 text-2xs text-muted" aria-hidden="true">
       {ticks
         .map(({ atMs, isDay }) => ({ atMs, isDay, place: placeOf(atMs, window) }))
-        .filter(({ place }) => place > 0.015 && place < 0.985 && Math.abs(place - nowPlace) > 0.045)
+        .filter(({ place }) => place > 0.015 && place < 0.985)
         .map(({ atMs, isDay, place }) => (
           <span
             key={atMs}
-            className="absolute -translate-x-1/2 whitespace-nowrap max-sm:even:hidden"
+            className={`absolute -translate-x-1/2 whitespace-nowrap ${LABEL_CLASSES[labelScreens(Math.abs(place - nowPlace), isDay)]}`}
             style={{ left: percent(place) }}
           >
             {isDay ? timeText(atMs, zone, "day") : timeText(atMs, zone, "time").slice(0, 5)}
@@ -166,6 +166,9 @@ function Axis(props: {
     </div>
   );
 }
+
+/** On a narrow screen every other label is hidden as well. */
+const LABEL_CLASSES = { all: "max-sm:even:hidden", wide: "max-sm:hidden", none: "hidden" } as const;
 
 function Grid(props: {
   readonly ticks: readonly { atMs: number }[];

@@ -1,4 +1,4 @@
-// What is under the pointer, in words. It floats, so that nothing moves for it.
+// Describes the ticks under the pointer. It floats, so that nothing moves.
 
 import type { TimelineRow } from "../api/wire.js";
 import { durationText } from "../shared/format.js";

@@ -1,5 +1,5 @@
-// One row of the timeline as a picture. Form and colour both tell what became of a tick: fired is a
-// whole bar, skipped half of one, missed a hollow one, planned a small line.
+// One row of the timeline as a picture. Form and colour both show the outcome of a tick: fired is a whole bar, skipped
+// half of one, missed a hollow one, planned a small line.
 
 import { memo } from "react";
 import type { Mark } from "../shared/status.js";

@@ -1,4 +1,4 @@
-// Which stretch of time a timeline shows, and where on it an instant lies. Pure.
+// Computes the time range of a timeline, and the position of an instant in it. Pure.
 
 import { clockOf } from "../shared/zone.js";
 
@@ -17,7 +17,7 @@ export const CELLS = 240;
 export function windowAt(range: Range, nowMs: number): Window {
   const { pastMs, aheadMs } = RANGES[range];
   const cellMs = (pastMs + aheadMs) / CELLS;
-  // By whole cells, so that marks stay in theirs as time goes on.
+  // By whole cells, so that a mark stays in its cell as time passes.
   const edgeMs = Math.ceil(nowMs / cellMs) * cellMs;
   return { fromMs: edgeMs - pastMs, toMs: edgeMs + aheadMs };
 }
@@ -60,4 +60,10 @@ export function axisTicks(
     if ((hour * 60 + minute) % step === 0) found.push({ atMs, isDay: hour === 0 && minute === 0 });
   }
   return found;
+}
+
+/** The screens that show a label of the axis at this distance from "now": a label must not touch that word. */
+export function labelScreens(distance: number, isDay: boolean): "all" | "wide" | "none" {
+  if (distance < (isDay ? 0.065 : 0.045)) return "none";
+  return distance < (isDay ? 0.16 : 0.11) ? "wide" : "all";
 }

@@ -1,4 +1,4 @@
-// Plays the example: one study of two fails, which is more than a fifth.
+// Runs the example: one study of two fails, which is more than a fifth.
 
 import { deepEqual, equal, match } from "node:assert/strict";
 import type { AlertNotice } from "holdfast";
@@ -14,7 +14,7 @@ const holdfast = openStudies({
 });
 await holdfast.enqueue("market-study", { market: "nl" });
 await holdfast.enqueue("market-study", { market: "fr" });
-// One pass fires, executes, and looks for alerts, as an outside cron would have it.
+// One pass fires, executes and evaluates alerts, as for an outside cron.
 equal((await holdfast.tick()).executed, 2);
 deepEqual(
   told.map(({ event, kind, subject }) => [event, kind, subject.name]),
@@ -22,14 +22,14 @@ deepEqual(
 );
 match(told[0]?.message ?? "", /^1 of 2 runs failed within 1 d: 50 %, above 20 %\.$/);
 
-// Somebody sees it; a second pass says nothing new.
+// An operator acknowledges it; a second pass sends nothing new.
 const [alert] = (await holdfast.alerts.list()).alerts;
 const seen = await holdfast.alerts.acknowledge(alert?.id ?? "", { by: "anna" });
 equal(seen.acknowledgedBy, "anna");
 await holdfast.tick();
 equal(told.length, 1);
 
-// Whether alerts arrive can be tried before one has to.
+// A test alert shows whether alerts arrive.
 equal((await holdfast.alerts.test()).ok, true);
 equal(told.at(-1)?.event, "test");
 await holdfast.stop();

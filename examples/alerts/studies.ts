@@ -1,11 +1,11 @@
-// Overnight studies with the alerts that their operators asked for: no heartbeat for ten minutes, a fifth
-// of a day's runs failed, more than five at once, half an hour for ten studies.
+// Overnight studies with the alerts of their operators: no heartbeat for ten minutes, a fifth of a day's runs failed,
+// more than five at once, half an hour for ten studies.
 
 import { type AlertNotice, Holdfast } from "holdfast";
 
 export function openStudies(params: {
   readonly database: string;
-  /** Gets every alert: here a function, elsewhere Slack, a webhook or an e-mail. */
+  /** Gets every alert: here a function; in production Slack, a webhook or an e-mail. */
   readonly tell: (alert: AlertNotice) => void;
   readonly look: (market: string) => Promise<void>;
 }): Holdfast {

@@ -1,5 +1,5 @@
-// An order that a person approves: the run asks, waits three days at most, reminds after the first, and holds no worker
-// meanwhile. Whoever approves sends a signal, for example from a link: `POST /api/signals/order-approved`.
+// An order that a person approves: the run asks, waits three days at most, sends a reminder after the first, and holds
+// no worker meanwhile. The approval is a signal, for example from a link: `POST /api/signals/order-approved`.
 
 import type { Holdfast } from "holdfast";
 

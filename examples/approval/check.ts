@@ -34,7 +34,7 @@ assert.deepEqual(
     { isShipped: false },
   ],
 );
-// However often a handler began again, each step was done once.
+// Each step was done once, however often the handler began again.
 assert.deepEqual(done.sort(), [
   "ask 1",
   "ask 2",

@@ -18,7 +18,7 @@ const { holdfast, reports, start } = newReconciliation("sqlite:reconciliation.db
 });
 await holdfast.start();
 
-// The run itself is done as soon as its children are stored: partial success is an answer.
+// The run itself ends as soon as its children are stored: partial success is a valid result.
 const { id } = await start("2030-01-15");
 const night = await holdfast.runs.wait(id, { timeout: "5m" });
 assert.equal(night.status, "completed");
@@ -29,7 +29,7 @@ assert.deepEqual(
   [[42, "INPUT_INVALID"]],
 );
 
-/** The run that comes after the batch, once it is there and has ended. */
+/** The run that follows the batch, once it exists and has ended. */
 async function reported() {
   for (;;) {
     const [batch] = await holdfast.runs.batches(id);
@@ -49,7 +49,7 @@ assert.deepEqual(failed.map(({ error }) => error?.message).sort(), [
   "no ledger for 0x7",
 ]);
 
-// The ledgers are mended: all failed children together, one attempt more each.
+// The ledgers are repaired: all failed children get one more attempt.
 broken.clear();
 assert.deepEqual(await holdfast.runs.retryFailed(id), { retried: 2 });
 for (const run of failed) await holdfast.runs.wait(run.id, { timeout: "5m" });
@@ -58,7 +58,7 @@ assert.deepEqual([batch?.completed, batch?.failed], [42, 0]);
 assert.equal(new Set(done).size, 42);
 assert.equal(done.length, 42);
 
-// The report was made once, and the same day asked for again is the same run.
+// The report was made once, and a second request for the same day is the same run.
 assert.equal(reports.length, 1);
 assert.equal((await start("2030-01-15")).id, id);
 

@@ -1,5 +1,5 @@
-// A reconciliation: one run finds the addresses, each address is a run of its own, and one run comes
-// after all of them with the counts. An address that cannot be reconciled does not hold up the others.
+// A reconciliation: one run finds the addresses, each address gets a run of its own, and one run follows all of them
+// with the counts. An address that cannot be reconciled does not delay the others.
 
 import { type BatchCounts, Holdfast } from "holdfast";
 
@@ -28,8 +28,8 @@ export function newReconciliation(database: string, books: Books) {
   const reconciliation = holdfast.job("reconciliation", {
     async run({ day }: { day: string }, ctx) {
       const found = await books.addresses();
-      // All of them in one transaction. If this attempt dies right after it, the next one gets the same
-      // answer and makes nothing twice. The run does not wait: `report` comes after the last address.
+      // All of them in one transaction. If this attempt dies right after it, the next one gets the same result and
+      // makes nothing twice. The run does not wait: `report` follows the last address.
       return ctx.enqueueBatch(
         found.map((each) => ({
           job: address,
@@ -44,7 +44,7 @@ export function newReconciliation(database: string, books: Books) {
   return {
     holdfast,
     reports,
-    /** Asked twice for one day, it runs once. */
+    /** Requested twice for one day, it runs once. */
     start: (day: string) => reconciliation.enqueue({ day }, { key: day }),
   };
 }

@@ -1,5 +1,5 @@
-// The cameras: somebody else's devices, as a small HTTP server. Each lets one caller look at a time and answers
-// 409 to a second one; a caller whose fence is older than the newest it has seen is refused with 412.
+// The cameras: devices of another vendor, simulated by a small HTTP server. Each serves one caller at a time and
+// returns 409 to a second one; it returns 412 to a caller with an older fence than the newest one it has seen.
 
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
@@ -9,11 +9,11 @@ import { type Colour, png } from "./png.js";
 
 export type Cameras = {
   readonly url: string;
-  /** How many pictures each has given. */
+  /** The number of pictures of each camera. */
   readonly taken: Map<string, number>;
-  /** Callers that came while another one looked, and those that came with an old fence. */
+  /** Callers that arrived while a camera was in use, and callers with an old fence. */
   readonly refused: { inUse: number; outdated: number };
-  /** Cameras that answer nobody before the promise is settled. */
+  /** These cameras respond only after the promise settles. */
   readonly gates: Map<string, Promise<void>>;
   close(): Promise<void>;
 };
@@ -38,7 +38,7 @@ export async function startCameras({ port = 0, host = "127.0.0.1", takesMs = 0 }
     }
     newestFences.set(camera, fence);
     lookedAt.add(camera);
-    // A caller that is gone looks no more.
+    // A caller that disconnects frees the camera.
     response.once("close", () => lookedAt.delete(camera));
     await Promise.all([pause(takesMs), cameras.gates.get(camera)]);
     if (response.destroyed) return;
@@ -61,7 +61,7 @@ export async function startCameras({ port = 0, host = "127.0.0.1", takesMs = 0 }
   return cameras;
 }
 
-/** A sky in the camera's own colour, and somebody who crosses the yard once a minute. */
+/** A sky in the camera's own colour, and a person who crosses the yard once a minute. */
 function view(camera: string, at: Date): Buffer {
   const shade = [...camera].reduce((sum, letter) => (sum * 31 + letter.charCodeAt(0)) % 200, 7);
   const walkerX = (at.getSeconds() / 60) * SIZE.width;

@@ -1,5 +1,5 @@
-// One instance, started by `holdfast start examples/camera-snapshots/holdfast.config.ts`. Any number of them on
-// one database share the work; the environment says which, and whether locks are kept there or in Redis.
+// One instance, started by `holdfast start examples/camera-snapshots/holdfast.config.ts`. Any number of them on one
+// database share the work; the environment sets the database, and whether locks are stored there or in Redis.
 
 import { mkdirSync } from "node:fs";
 import path from "node:path";
@@ -26,7 +26,7 @@ const snapshot = defineSnapshots(holdfast, {
   lease: env.SNAPSHOT_LEASE || "30s",
 });
 
-// Instances that start together make the tables one after the other.
+// Instances that start together create the tables one after the other.
 const prepared = await holdfast.lock("prepare camera-snapshots", { wait: "30s" }, async () => {
   await migrate(database, path.join(here, "migrations"));
   for (let at = 1; at <= Number(env.CAMERAS || 12); at += 1) {
@@ -43,7 +43,7 @@ await scheduleCameras(holdfast, { db, snapshot });
 async function redis(url: string) {
   const { Redis } = await import("ioredis");
   const client = new Redis(url);
-  // It connects again by itself; what it could not do meanwhile is told by whoever asked for it.
+  // The client reconnects by itself; each failed call reports its own error.
   return client.on("error", () => undefined);
 }
 

@@ -9,20 +9,20 @@ import { z } from "zod";
 
 export const snapshotInput = z.object({
   camera: z.string().regex(/^[a-z0-9-]+$/, "must be a camera such as cam-01"),
-  /** How long to wait for the camera. Without it a camera in use is left alone. */
+  /** How long to wait for the camera. Left out: a camera in use is skipped. */
   wait: z
     .string()
     .regex(/^\d+(ms|s|m)$/, "must be a time such as 30s")
     .default("0s"),
-  /** Of those that wait, the larger goes first. */
+  /** Of waiting calls, the larger priority goes first. */
   priority: z.number().int().min(-100).max(100).default(0),
 });
 
 export type SnapshotsOptions = {
   readonly camerasUrl: string;
-  /** Where the pictures go. */
+  /** Where pictures are stored. */
   readonly folder: string;
-  /** How long an instance may be silent before its snapshot is another's. */
+  /** How long an instance may be silent before another one takes its snapshot. */
   readonly lease?: string;
 };
 
@@ -36,7 +36,7 @@ export function defineSnapshots(holdfast: Holdfast, options: SnapshotsOptions) {
   return holdfast.job("snapshot", {
     input: snapshotInput,
     lease,
-    // Less than the six minutes of a lock: one that hangs lets go of its camera before others may take it.
+    // Less than the six minutes of a lock: a hanging attempt releases its camera before others may take it.
     timeout: "5m",
     async run({ camera, wait, priority }, ctx) {
       // One for each attempt: a second one does not touch the picture of the first.

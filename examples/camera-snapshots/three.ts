@@ -1,5 +1,5 @@
-// `npm run example camera-snapshots`: the cameras and three instances, each a process of its own, and
-// every ten seconds what their locks have come to. Ctrl-C stops all in good order.
+// `npm run example camera-snapshots`: starts the cameras and three instances, each in a process of its own, and prints
+// the state of their locks every ten seconds. Ctrl-C stops all of them gracefully.
 
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
@@ -21,7 +21,7 @@ console.log(`dashboard: http://127.0.0.1:${PORT}/  (secret: ${secret})`);
 function startInstance(port: number): ChildProcess {
   const child = spawn(process.execPath, [cli, "start", path.join(here, "holdfast.config.ts")], {
     env: {
-      // Short, so that a takeover can be watched; six minutes unless told otherwise.
+      // Short, so that a takeover can be watched; the default is six minutes.
       HOLDFAST_LOCK_LEASE: "15s",
       SNAPSHOT_LEASE: "10s",
       ...process.env,
@@ -39,7 +39,7 @@ function startInstance(port: number): ChildProcess {
 
 const telling = setInterval(async () => {
   const headers = { authorization: `Bearer ${secret}` };
-  // Any of them will do; one that starts, or was killed, does not answer.
+  // Any instance will do; one that is starting, or was killed, does not respond.
   const answers = instances.map((_, at) =>
     fetch(`http://127.0.0.1:${PORT + at}/api/locks/stats`, { headers }),
   );

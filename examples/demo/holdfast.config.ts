@@ -7,7 +7,7 @@ import { declareShop, PARTNER } from "./shop.js";
 const quiet = () => undefined;
 const holdfast = new Holdfast({
   app: "demo",
-  // The dashboard shows what happens; HOLDFAST_LOG_LEVEL=info prints it as well.
+  // The dashboard shows the events; HOLDFAST_LOG_LEVEL=info prints them as well.
   ...(process.env.HOLDFAST_LOG_LEVEL
     ? {}
     : { logger: { debug: quiet, info: quiet, warn: quiet, error: quiet } }),

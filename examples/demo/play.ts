@@ -1,18 +1,19 @@
-// Plays the last 24 hours of the shop into a database file, in seconds: the engine, its runs and its ledger are the real
-// ones, and only the clock is that of the test kit. It has an outage, a provider that fails, a pause and a missed check-in.
+// Plays the last 24 hours of the shop into a database file, in seconds: the engine, its runs and its ledger are real,
+// and only the clock is that of the test kit. The day has an outage, a provider that fails, a pause and a missed
+// check-in.
 
 import { createTestHoldfast } from "holdfast/testing";
 import { chanceOf, declareShop, PARTNER } from "./shop.js";
 
 const HOUR_MS = 3_600_000;
 const HOURS = 24;
-/** What happens in the hour that begins so many hours ago. */
+/** The events of the hour that begins this many hours ago. */
 const SILENT_PARTNER = 4;
 const PROVIDER_DOWN = [9, 3];
 const OUTAGE = 5;
 const PAUSE = 2;
 
-/** Writes the database; `onHour` hears how many of the 24 hours are done. */
+/** Writes the database; `onHour` gets the number of played hours, of 24. */
 export async function playDay(file: string, onHour: (done: number) => void): Promise<void> {
   const chance = chanceOf(20_261);
   let left = HOURS;
@@ -44,7 +45,7 @@ export async function playDay(file: string, onHour: (done: number) => void): Pro
     if (left === HOURS / 2) await schedules.trigger("report", { by: "ada" });
     if (endsAt > kit.now().getTime()) await kit.advanceTo(new Date(endsAt));
   }
-  // The last hour ends a little ago: playing it took a while, too.
+  // The last hour ends a little before now, because playing it took a while.
   onHour(HOURS - 1);
   const fullHour = Math.ceil(kit.now().getTime() / HOUR_MS) * HOUR_MS + 180_000;
   if (fullHour < Date.now() - 60_000) {

@@ -2,16 +2,16 @@
 
 import { type Duration, type Holdfast, PermanentError } from "holdfast";
 
-/** What differs between the two times. */
+/** The differences between the two runs. */
 export type Around = {
   readonly sleep: (duration: Duration, signal: AbortSignal) => Promise<void>;
   /** From 0 to 1. */
   readonly chance: () => number;
-  /** Whether the provider of the exchange rates answers. */
+  /** Whether the provider of the exchange rates responds. */
   readonly isProviderUp: () => boolean;
 };
 
-/** The monitor of a program that is not run by Holdfast, but reports to it. */
+/** The monitor of a program that Holdfast does not run, and that checks in here. */
 export const PARTNER = "partner-feed";
 const ORDERS = 20;
 
@@ -38,7 +38,7 @@ export function declareShop(holdfast: Holdfast, { sleep, chance, isProviderUp }:
   const catalogue = holdfast.job("import-catalogue", {
     timeout: "1h",
     async run(_, ctx) {
-      // Now and then it is still busy when its next tick comes, which is then skipped.
+      // Sometimes it is still busy at its next tick, which is then skipped.
       const minutes = chance() < 0.12 ? 26 : 4;
       for (let done = 0; done < 4; done += 1) {
         await ctx.progress({ stage: "products", done: done * 2_500, total: 10_000 });
@@ -120,7 +120,7 @@ export function declareShop(holdfast: Holdfast, { sleep, chance, isProviderUp }:
   holdfast.schedule(PARTNER, { monitor: true, cron: "0 * * * *", grace: "10m", tags });
 }
 
-/** Numbers that look drawn and are the same every time. */
+/** Numbers that look random and are the same every time. */
 export function chanceOf(seed: number): () => number {
   let state = seed;
   return () => {

@@ -1,10 +1,10 @@
-// Moves money while attempts fail after it has moved: it is rolled back, and moved once in the end.
+// Moves money while attempts fail after the move: the move is rolled back, and happens once in the end.
 
 import assert from "node:assert/strict";
 import { newBank } from "./transfers.js";
 
 const { holdfast, open, transfer, balance } = newBank("sqlite:bank.db", (attempt) => {
-  // As late as can be: both accounts are changed, the run is about to be completed.
+  // As late as possible: both accounts are changed, and the run is about to be completed.
   if (attempt < 3) throw new Error("the power went off");
 });
 await holdfast.start();
@@ -22,7 +22,7 @@ assert.deepEqual(await ended(transfer.enqueue({ from: "ada", to: "ben", cents: 2
   result: { moved: 2500 },
   error: undefined,
 });
-// What the function refuses is refused for good, and changes nothing.
+// A refusal by the function is final, and changes nothing.
 assert.deepEqual(await ended(transfer.enqueue({ from: "ben", to: "ada", cents: 9900 })), {
   status: "failed",
   attempt: 1,

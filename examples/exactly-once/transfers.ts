@@ -1,5 +1,5 @@
-// Money between accounts in the same database as the runs: what a transfer writes and the end of its run
-// are one transaction. However often an attempt is repeated, the money moves once.
+// Money between accounts in the same database as the runs: the writes of a transfer and the end of its run are one
+// transaction. However often an attempt is repeated, the money moves once.
 
 import { Holdfast, PermanentError, type SqliteHandle } from "holdfast";
 
@@ -20,7 +20,7 @@ export function newBank(database: string, onMoved: (attempt: number) => void = (
   const transfer = holdfast.job("transfer", {
     retry: { attempts: 5, delay: "20ms" },
     run: ({ from, to, cents }: Transfer, ctx) =>
-      // On SQLite the function is synchronous; what needs to be awaited is done before.
+      // On SQLite the function is synchronous; asynchronous work comes before it.
       ctx.commit((tx: SqliteHandle) => {
         const change = tx.prepare(
           "update account set cents = cents + :cents where name = :name and cents + :cents >= 0",

@@ -1,5 +1,5 @@
-// Around every run: a request id for everything that it calls, counts for the metrics, and an alert when
-// a run has failed for good.
+// Hooks around every run: a request id for all its calls, counts for the metrics, and an alert when a run has failed
+// for good.
 
 import { AsyncLocalStorage } from "node:async_hooks";
 import { Holdfast } from "holdfast";
@@ -10,9 +10,9 @@ export const alerts: string[] = [];
 
 export const holdfast = new Holdfast({
   database: "sqlite:hooks.db",
-  // Around every handler of this instance: whatever it calls can ask for the request id.
+  // Around every handler of this instance: all code inside can read the request id.
   middleware: (run, next) => current.run({ requestId: run.runId }, next),
-  // Errors of the library itself, for example of a database that is away.
+  // Errors of the library itself, for example of an unreachable database.
   onError: (error) => alerts.push(`holdfast: ${error}`),
 });
 

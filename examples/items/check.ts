@@ -1,4 +1,4 @@
-// Plays a night with one market that is away for good, and one with a market that comes back.
+// Plays a night with one market that is down for good, and one with a market that comes back.
 
 import assert from "node:assert/strict";
 import { newStudies } from "./studies.js";
@@ -34,7 +34,7 @@ assert.deepEqual(
 const slowest = await holdfast.runs.items(partial.id, { sort: "slowest", limit: 1 });
 assert.equal(slowest.items.length, 1);
 
-// Tried again until it works: what was done before is not done again.
+// Retried until it works: done items are not repeated.
 looks.length = 0;
 const whole = await outcome(["east", "north", "west"], true);
 assert.equal(whole.status, "completed");

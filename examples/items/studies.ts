@@ -1,5 +1,5 @@
-// A nightly study of many markets: each market is an item, done once however often the run is tried again,
-// with an outcome of its own. One market that fails does not take the others with it.
+// A nightly study of many markets: each market is an item, done once however often the run is retried, with an outcome
+// of its own. A market that fails does not affect the others.
 
 import { Holdfast } from "holdfast";
 
@@ -14,7 +14,7 @@ export function newStudies(database: string, look: Look) {
       let listings = 0;
       for (const market of markets) {
         const found = await ctx.item(market, () => look(market), {
-          // A market that fails is written down, and the run goes on; strict runs end and try again.
+          // A failed market is recorded, and the run goes on; a strict run ends and is retried.
           onError: isStrict ? "throw" : "record",
           outcome: (value) => (value.listings > 0 ? "OPPORTUNITIES" : "NOTHING"),
         });

@@ -1,4 +1,4 @@
-// Plays a busy day of the shop, and looks whether every limit held.
+// Plays a busy day of the shop, and checks that every limit held.
 
 import assert from "node:assert/strict";
 import { setTimeout as pause } from "node:timers/promises";
@@ -26,7 +26,7 @@ const shop = newShop("sqlite:limits.db", {
 const { holdfast } = shop;
 await holdfast.start();
 
-// A pending run says why it does not begin.
+// A pending run reports why it does not begin.
 await holdfast.queues.pause("default", "before opening");
 const imports = [];
 for (let file = 0; file < 12; file += 1)
@@ -51,7 +51,7 @@ const last = await shop.changed("shoe");
 await holdfast.runs.wait(last.id, { timeout: "5m" });
 assert.deepEqual(indexed, ["shoe"]);
 
-// Asked three times, reminded once.
+// Requested three times, sent once.
 const reminders = [await shop.remind("ada"), await shop.remind("ada"), await shop.remind("ada")];
 assert.equal(new Set(reminders.map(({ id }) => id)).size, 1);
 

@@ -12,7 +12,7 @@ export type World = {
 export function newShop(database: string, world: World) {
   const holdfast = new Holdfast({ database, poll: "100ms" });
 
-  // Exact over all instances: a crowd of files of one customer does not hold up the others.
+  // Exact over all instances: many files of one customer do not delay the others.
   const importFile = holdfast.job("import", {
     concurrency: { limit: 2, key: "customer.id" },
     async run({ customer, file }: { customer: { id: string }; file: string }) {
@@ -20,7 +20,7 @@ export function newShop(database: string, world: World) {
     },
   });
 
-  // What the mail relay allows.
+  // The limit of the mail relay.
   const mail = holdfast.job("mail", {
     rate: { limit: 10, per: "1s" },
     async run({ to }: { to: string }) {
@@ -44,7 +44,7 @@ export function newShop(database: string, world: World) {
         { product },
         { key: product, delay: "300ms", maxWait: "5s", onDuplicate: "postpone", keyFor: "live" },
       ),
-    /** Throttle: however often somebody asks, one mail in an hour. */
+    /** Throttle: one mail in an hour, however often it is requested. */
     remind: (to: string) => mail.enqueue({ to }, { key: `remind ${to}`, keyFor: "1h" }),
   };
 }

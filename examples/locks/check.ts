@@ -1,4 +1,4 @@
-// Plays the example with two instances on one database, as two processes would.
+// Runs the example with two instances on one database, as two processes would.
 
 import { deepEqual, equal, ok, rejects } from "node:assert/strict";
 import { Holdfast, LeaseLostError } from "holdfast";
@@ -10,7 +10,7 @@ const one = new Holdfast({ database, logger: quiet });
 const other = new Holdfast({ database, logger: quiet });
 const list = new PriceList();
 
-// Two at the same time: one imports, the other is told who does.
+// Two at the same time: one imports, the other gets the name of the holder.
 let arrived = () => {};
 const begun = new Promise<void>((resolve) => {
   arrived = resolve;
@@ -29,7 +29,7 @@ deepEqual(
   { acquired: false, reason: "locked", holder: one.instanceId, until: null },
 );
 
-// One that waits gets it next.
+// A waiting caller gets it next.
 const waiting = other.lock("import-prices", { wait: "10s" }, ({ fence }) => fence);
 deliver("monday");
 const done = await first;
@@ -38,7 +38,7 @@ equal(list.text, "monday");
 const served = await waiting;
 ok(served.acquired && Number(served.value) > Number(done.fence));
 
-// What an operator takes away is lost to its holder, and its late write is refused.
+// If an operator takes the lock, its holder loses it, and a late write of the holder is refused.
 const lost = one.lock("import-prices", { lease: "5m" }, async ({ fence }) => {
   await other.locks.release("import-prices", "it hangs");
   const next = await importPrices(other, list, async () => "tuesday");

@@ -1,11 +1,11 @@
-// Several processes of a shop import prices. Only one may at a time, whoever comes first; what it writes
-// carries the fence, so that a process that was asleep cannot overwrite the work of its successor.
+// Several processes of a shop import prices. Only one may do so at a time; its writes carry the fence, so that a
+// process that was asleep cannot overwrite the work of its successor.
 
 import type { Holdfast, LockResult } from "holdfast";
 
 export type Prices = { fence: number; text: string };
 
-/** The receiver: takes nothing from a holder whose lock went to another. */
+/** The receiver: refuses the writes of a holder that has lost its lock. */
 export class PriceList {
   #prices: Prices = { fence: 0, text: "none" };
 
@@ -28,7 +28,7 @@ export function importPrices(
   return holdfast.lock("import-prices", { lease: "5m" }, async ({ fence, signal }) => {
     const text = await fetchPrices(signal);
     signal.throwIfAborted();
-    // The fence is null only where locking was switched off for everybody.
+    // The fence is null only if locking was turned off for everybody.
     return list.write({ fence: fence ?? 0, text });
   });
 }

@@ -1,4 +1,4 @@
-// Starts the studies as `npm run example market-studies` does, sees each kind of line, and stops them with Ctrl-C.
+// Starts the studies as `npm run example market-studies` does, waits for each kind of line, and stops them with Ctrl-C.
 
 import assert from "node:assert/strict";
 import { spawn } from "node:child_process";
@@ -6,7 +6,7 @@ import { fileURLToPath } from "node:url";
 
 const script = fileURLToPath(new URL("../../scripts/market-studies.mjs", import.meta.url));
 const child = spawn(process.execPath, [script, "--no-reload"], {
-  // In the folder of the check and on a port of its own, so that one that somebody has running is left alone.
+  // In the folder of the check and on a port of its own, so that a running example is left alone.
   env: { ...process.env, HOLDFAST_DATABASE_URL: "sqlite:studies.db" },
   stdio: ["ignore", "pipe", "inherit"],
 });
@@ -34,7 +34,7 @@ child.stdout.setEncoding("utf8").on("data", async (chunk) => {
   page = (await fetch(url)).status;
   child.kill("SIGINT");
 });
-// Before check-examples.mjs gives up, so that a line that never comes is named. A slow machine needs a fraction of it.
+// Ends before check-examples.mjs gives up, so that the missing line is named. A slow machine needs a fraction of it.
 const deadline = setTimeout(() => child.kill("SIGINT"), 600_000);
 const code = await new Promise((resolve) => child.once("close", resolve));
 clearTimeout(deadline);

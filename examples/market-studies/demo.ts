@@ -1,6 +1,6 @@
-// What is around Holdfast in `npm run example market-studies`, in a process of its own: the markets with their moods, the worker
-// service, an outside cron that calls every second, and people who ask for studies. Now and then the
-// worker service is killed, to see what becomes of its runs. Ends when whoever started it is gone.
+// Simulates the surroundings of Holdfast in `npm run example market-studies`, in a process of its own: the markets with
+// their faults, the worker service, an outside cron that calls every second, and users who request studies. Sometimes
+// it kills the worker service, to show how its runs recover. It ends with the process that started it.
 
 import { spawn } from "node:child_process";
 import { createInterface } from "node:readline";
@@ -24,13 +24,13 @@ process.stdin
     process.exit();
   })
   .resume();
-// Ctrl-C reaches every process of a terminal: this one ends when Holdfast has.
+// Ctrl-C reaches every process of a terminal: this one ends after Holdfast.
 process.on("SIGINT", () => undefined);
 await until(async () => (await fetch(`${holdfastUrl}/readyz`)).ok);
-// Whatever it answers: it is there.
+// Any response shows that it is up.
 await until(async () => (await fetch(workerUrl)).status > 0);
 console.log(`  demo    the dashboard: ${holdfastUrl}/`);
-// The first call also makes the schedules that the code declares.
+// The first call also creates the schedules that the code declares.
 await call("POST", "/api/tick", { limit: 5 }, cronSecret);
 await Promise.all([cron(), people(), crashes()]);
 
@@ -47,7 +47,7 @@ function startService() {
         ENDS_WITH_STDIN: "1",
       },
       stdio: ["pipe", "pipe", "inherit"],
-      // Ctrl-C is not for it: it would drain while nobody is left to tell.
+      // Ctrl-C must not reach it: it would drain while nothing can receive its results.
       detached: true,
     },
   );
@@ -60,7 +60,7 @@ function startService() {
   return child;
 }
 
-/** Outside, as cron-job.org would: at most five jobs a call. */
+/** An external cron, such as cron-job.org: at most five jobs a call. */
 async function cron() {
   for (;;) {
     await call("POST", "/api/tick", { limit: 5 }, cronSecret).catch(() => undefined);
@@ -76,12 +76,12 @@ async function people() {
     input: { studyIds: [yaris, enyaq], threshold: 3_000 },
   });
   for (let no = 1; ; no += 1) {
-    // Some markets are slow, some fail and recover, some keep us out.
+    // Some markets are slow, some fail and recover, some block us.
     if (no % 2 === 0) source.plan("DE", "failing");
     if (no % 3 === 1) source.plan("AT", "blocked");
     if (no % 4 === 0) source.plan("IT", "slow", "slow");
     const picked = STUDIES.filter((_, at) => (at + no) % 3 === 0).map(([id]) => id);
-    // Somebody's slip of the pen: fails at once, and says why.
+    // A typing mistake: fails at once, with the reason.
     const studyIds = no % 14 === 3 ? ["TOYOTA_YARIS CROS_2025_FR_NL"] : [...picked, austral];
     const input = { studyIds: [...new Set(studyIds)], threshold: 4_000 + no * 100 };
     const key = `asked-${process.pid}-${no}`;
@@ -94,7 +94,7 @@ async function people() {
 async function crashes() {
   for (let waitMs = FIRST_CRASH_MS; ; waitMs = CRASH_EVERY_MS) {
     await pause(waitMs);
-    // In the middle of a study, so that there is something to recover.
+    // In the middle of a study, so that there is work to recover.
     const before = source.asked.length;
     await until(async () => source.asked.length > before);
     console.log("  demo    the worker service is killed; another one takes its place");

@@ -1,5 +1,5 @@
-// Holdfast's side: it keeps the runs, sends them to the worker service and hears from it. Whoever calls
-// `POST /api/tick` makes it look; `holdfast start` and `holdfast dev` can also look by themselves.
+// Holdfast's side: it stores the runs, sends them to the worker service and receives its callbacks. Each call of `POST
+// /api/tick` makes it poll; `holdfast start` and `holdfast dev` can also poll by themselves.
 
 import { Holdfast } from "holdfast";
 import { defineStudies, studiesOptions } from "./studies.js";

@@ -1,5 +1,5 @@
-// Where listings come from: a small HTTP server that stands in for the markets of several countries. It has
-// moods that can be laid down for a country: slow, failing, blocked.
+// The source of listings: a small HTTP server that stands in for the markets of several countries. A country can be
+// made slow, failing or blocked.
 
 import { createHash } from "node:crypto";
 import { createServer } from "node:http";
@@ -18,15 +18,15 @@ export type Listing = {
 
 export type ListingsSource = {
   readonly url: string;
-  /** "FR TOYOTA_…" for every question, in order. */
+  /** "FR TOYOTA_…" for every request, in order. */
   readonly asked: string[];
-  /** What is for sale; without an entry it is made up, the same every time. */
+  /** The cars for sale; without an entry they are generated, the same every time. */
   readonly shelves: Map<string, readonly Listing[]>;
-  /** How many milliseconds every answer takes. */
+  /** The delay of every response in milliseconds. */
   paceMs: number;
-  /** While it is a promise, nobody is answered before it is settled. */
+  /** While it is a promise, responses wait for it to settle. */
   gate: Promise<void> | null;
-  /** What it does with the next questions about a country; then it is well again. */
+  /** The behaviour for the next requests about a country; then it is healthy again. */
   plan(country: string, ...moods: Mood[]): void;
   close(): Promise<void>;
 };
@@ -72,7 +72,7 @@ export async function startListings(options: { readonly paceMs?: number } = {}) 
   return source;
 }
 
-/** The same cars for the same question. Every other study finds some that are much cheaper abroad. */
+/** The same cars for the same request. Every other study finds some that are much cheaper abroad. */
 function madeUp(country: string, study: string): Listing[] {
   const chance = (salt: string) =>
     createHash("sha256").update(`${study} ${salt}`).digest().readUInt16BE(0) / 65_536;

@@ -1,5 +1,5 @@
-// What studies found, in the application's own tables. Every write of a worker carries the fence of its
-// attempt: one that was taken for dead and is not can add nothing to what its successor does.
+// The results of studies, in the application's own tables. Every write of a worker carries the fence of its attempt: a
+// worker that was declared dead, but is alive, cannot change the work of its successor.
 
 import { randomUUID } from "node:crypto";
 import { type Kysely, sql } from "kysely";
@@ -98,7 +98,7 @@ export class Results {
     return { ...rows[0] };
   }
 
-  /** False: somebody else was faster, or it is not that far yet. */
+  /** False: another caller was faster, or the listing has not reached that stage yet. */
   async review(listingId: string, to: keyof typeof REVIEWS): Promise<boolean> {
     const { rows } = await sql`update study_source_listings set status = ${to}
       where id = ${listingId} and status in (${sql.join(REVIEWS[to])}) returning id`.execute(

@@ -1,5 +1,5 @@
-// `npx tsx examples/market-studies/service.ts`: the worker service, a process of its own beside Holdfast's. It
-// says where it listens, and ends in good order when it is told to.
+// `npx tsx examples/market-studies/service.ts`: the worker service, in a process of its own beside Holdfast's. It
+// prints its address, and ends gracefully on SIGTERM.
 
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
@@ -26,7 +26,7 @@ server.listen(Number(process.env.PORT || 4792), "127.0.0.1", () => {
 });
 
 const stop = async () => {
-  // First no connections, so that what is sent now goes back to Holdfast and is not refused here.
+  // Closes connections first, so that a run that is sent now returns to Holdfast and is not refused here.
   server.close();
   await worker.stop({ graceMs: 5_000 });
   server.closeAllConnections();
@@ -34,5 +34,5 @@ const stop = async () => {
   process.exit();
 };
 for (const signal of ["SIGINT", "SIGTERM"] as const) process.once(signal, stop);
-// The demo holds the other end: should it be killed, nothing of it is left behind.
+// The demo holds the other end: if it is killed, this process ends too.
 if (process.env.ENDS_WITH_STDIN) process.stdin.once("end", stop).resume();

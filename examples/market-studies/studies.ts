@@ -1,5 +1,5 @@
-// The studies as Holdfast knows them: what a run is asked for, where it is sent, when the nightly one is due,
-// what people are told of, and what must be true of the tables. What a study does is in worker.ts.
+// Declares the studies for Holdfast: the input of a run, its target, the nightly schedule, the alerts, and the checks
+// of the tables. The work of a study is in worker.ts.
 
 import type { AlertDestination, Duration, Holdfast, HoldfastOptions } from "holdfast";
 import { z } from "zod";
@@ -7,7 +7,7 @@ import { z } from "zod";
 export const STUDY = "market-study";
 export const NIGHTLY = "overnight-studies";
 
-/** id, where a car would be sold, where it would be bought. */
+/** id, the country of sale, the country of purchase. */
 export const STUDIES = [
   ["TOYOTA_YARIS CROSS_2025_FR_NL", "FR", "NL"],
   ["RENAULT_AUSTRAL_2024_DE_FR", "DE", "FR"],
@@ -28,9 +28,9 @@ export type StudyInput = z.infer<typeof studyInput>;
 export type StudiesParams = {
   /** The worker service, and the secret that it shares with us. */
   readonly worker: { readonly url: string; readonly secret: string };
-  /** Where the worker service reaches us. */
+  /** The address under which the worker service reaches us. */
   readonly publicUrl: string;
-  /** "holdfast." on PostgreSQL: where Holdfast's views are, for the checks. */
+  /** "holdfast." on PostgreSQL: the schema of Holdfast's views, for the checks. */
   readonly views?: string;
   readonly tell?: AlertDestination;
 };
@@ -41,11 +41,11 @@ export function studiesOptions(params: StudiesParams): HoldfastOptions {
     publicUrl,
     workers: { studies: { ...worker, allowPrivateNetwork: true } },
     alerts: {
-      // Before the lease ends at ten minutes: then another worker gets the run, and nobody is silent any more.
+      // Before the lease ends at ten minutes: then another worker gets the run, and no holder is silent any more.
       stale: "9m",
       failureRate: { above: 0.2, over: "24h" },
       running: { above: 5 },
-      // Ten studies; a first one that takes longer than its share is no alert yet.
+      // Ten studies; if the first one takes longer than its share, that is no alert yet.
       slow: { total: "30m" },
       ...(tell && { to: [tell] }),
     },
@@ -89,7 +89,7 @@ export function defineStudies(
     cron: "0 2 * * *",
     timezone: "Europe/Paris",
     input: { studyIds: STUDIES.map(([id]) => id), type: "scheduled", scrapeMode: "full" },
-    // A cron that comes late, or not before the morning, still gets the night's studies.
+    // A cron that comes late, or only in the morning, still gets the night's studies.
     missed: { run: "latest", within: "6h" },
   });
   return { study };

@@ -12,7 +12,7 @@ export type WorkerParams = {
   readonly db: Kysely<unknown>;
   readonly sourceUrl: string;
   readonly secret: string;
-  /** Hears of every study that was done here. */
+  /** Called for every study that was done here. */
   readonly onStudy?: (studyId: string, result: StudyResult, ctx: WorkContext) => void;
   readonly onError?: (error: unknown) => void;
 };

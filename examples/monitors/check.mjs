@@ -1,4 +1,4 @@
-// Plays the crontab: a backup that fails, and the same one tried again.
+// Plays the crontab: a backup that fails, and a retry of it.
 
 import assert from "node:assert/strict";
 import { spawn, spawnSync } from "node:child_process";

@@ -1,5 +1,5 @@
-// The edge function: any cron calls it, as often and from as many places as it likes. It does the work if
-// it is due and nobody else does it; otherwise it says why not. Web standards alone: Node, Deno, Supabase.
+// The edge function: any cron calls it, as often and from as many places as it likes. It does the work if it is due and
+// no other caller is doing it; otherwise it returns the reason. Web standards only: Node, Deno, Supabase.
 
 import type { Holdfast } from "holdfast";
 import { REFRESH } from "./signals.js";

@@ -1,5 +1,5 @@
-// `npm run example opening-signals`: the edge function on Node, with its source, and a cron that
-// calls it every few seconds to show what it says.
+// `npm run example opening-signals`: the edge function on Node, with its source, and a cron that calls it every few
+// seconds and prints its responses.
 
 import { createServer } from "node:http";
 import path from "node:path";
@@ -16,7 +16,7 @@ const here = path.dirname(fileURLToPath(import.meta.url));
 const secret = process.env.REFRESH_SECRET || "the-cron-s-own-secret";
 const port = Number(process.env.PORT || 4790);
 
-// Also says why a call did nothing; the default is "warn".
+// Also logs why a call did nothing; the default is "warn".
 process.env.HOLDFAST_LOG_LEVEL ||= "info";
 const source = await startSource();
 const database = openDatabase(process.env.DATABASE_URL || "sqlite:.holdfast/opening-signals.db");
@@ -35,7 +35,7 @@ server.listen(port, "127.0.0.1", () => {
   console.log(`POST http://127.0.0.1:${port}/  with  Authorization: Bearer ${secret}`);
 });
 
-// The cron: calls too often on purpose; most calls are told that it is not due.
+// The cron: calls too often on purpose; most calls return "not due".
 const call = async () => {
   const response = await fetch(`http://127.0.0.1:${port}/`, {
     method: "POST",

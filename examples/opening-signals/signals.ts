@@ -1,5 +1,5 @@
-// Opening signals, refreshed from an HTTP source into a table. The schedule is the lock: while a run of it
-// is live, nobody else starts one, and its lease ends by itself if the process is gone.
+// Opening signals, refreshed from an HTTP source into a table. The schedule is the lock: while a run of it is live, no
+// other caller starts one, and its lease ends by itself if the process is gone.
 
 import { type Holdfast, PermanentError } from "holdfast";
 

@@ -1,5 +1,5 @@
-// Where the signals come from: a small HTTP server that stands in for somebody else's API. It can be told
-// to fail or to take its time.
+// The source of the signals: a small HTTP server that stands in for another company's API. A test can make it fail or
+// respond late.
 
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
@@ -10,7 +10,7 @@ export type Source = {
   readonly asked: () => number;
   signals: Signal[];
   mode: "ok" | "failing";
-  /** While it is a promise, nobody is answered before it is settled. */
+  /** While it is a promise, responses wait for it to settle. */
   gate: Promise<void> | null;
   close(): Promise<void>;
 };

@@ -17,7 +17,7 @@ assert.throws(() => order({ id: "1043", mail: "bob@example.org", cents: 0 }), /c
 
 const run = await holdfast.runs.wait(id, { timeout: "5m" });
 assert.equal(run.status, "completed");
-// The order that was rolled back left nothing: no row, no run, no mail.
+// The rolled-back order left nothing: no row, no run, no mail.
 const orders = handle.prepare("select id from orders").all({}) as { id: string }[];
 assert.deepEqual(
   orders.map((row) => row.id),

@@ -1,5 +1,5 @@
-// An order and the mail about it are one: both are stored in the same transaction, so there is never
-// an order without its mail, nor a mail about an order that was rolled back.
+// An order and its mail are stored in the same transaction, so there is never an order without its mail, nor a mail
+// about an order that was rolled back.
 
 import { type Database, Holdfast } from "holdfast";
 
@@ -31,7 +31,7 @@ export function newShop(handle: Handle, send: (to: string, text: string) => Prom
 
   return {
     holdfast,
-    /** Throws for an order that cannot be: then neither the row nor the run exists. */
+    /** Throws for an impossible order: then neither the row nor the run exists. */
     order: (order: { id: string; mail: string; cents: number }) =>
       inTransaction(() => {
         const { id, mail, cents } = order;

@@ -1,4 +1,4 @@
-// Plays every answer of the bank, and a caller who asks twice.
+// Plays every response of the bank, and a caller who pays twice.
 
 import assert from "node:assert/strict";
 import { KeyConflictError } from "holdfast";

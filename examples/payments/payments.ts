@@ -1,5 +1,5 @@
-// Payments through a bank that is sometimes busy, sometimes away, and sometimes says no.
-// Keys make a payment happen once however often it is asked for; each kind of failure has its answer.
+// Payments through a bank that is sometimes busy, sometimes down, and sometimes refuses. Keys make a payment happen
+// once however often it is requested; each kind of failure has its own handling.
 
 import { Holdfast, PermanentError, RetryLater } from "holdfast";
 
@@ -15,8 +15,8 @@ export function newShop(database: string, bank: Bank) {
     retry: { attempts: 5, delay: "50ms", factor: 2, max: "1s" },
     timeout: "30s",
     async run(input: { order: string; cents: number }, ctx) {
-      // What the bank throws (a broken connection, a 503) is tried again as the policy says. It gets
-      // the same key at every attempt, so that it can recognise a repeat.
+      // An error of the bank (a broken connection, a 503) is retried by the policy. Every attempt sends the same key,
+      // so that the bank can recognise a repeat.
       const { status, reference } = await bank(input, ctx.idempotencyKey);
       if (status === "refused") throw new PermanentError("the bank refused the card");
       if (status === "closed") throw new RetryLater({ delay: "100ms" });

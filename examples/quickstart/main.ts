@@ -1,4 +1,4 @@
-// One job with a schedule, and one run: declared, stored, executed, looked at. The same program is in the README.
+// One job with a schedule, and one run: declared, stored, executed, read. The same program is in the README.
 
 import { Holdfast } from "holdfast";
 

@@ -1,5 +1,5 @@
-// The Fastify service. The plugin starts what is enabled when the server is ready and drains it when the
-// server closes; with both parts off it serves its routes, starts nothing and says so.
+// The Fastify service. The plugin starts the enabled parts when the server is ready and drains them when the server
+// closes; with both parts off it only serves its routes, and logs that.
 
 import Fastify, { type FastifyInstance } from "fastify";
 import { Holdfast } from "holdfast";

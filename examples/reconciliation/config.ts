@@ -1,5 +1,5 @@
-// What the environment says. Both parts are off unless they are switched on, as in any service that is
-// deployed before it is used; a value that is neither true nor false stops the start.
+// Reads the environment. Both parts are off unless they are turned on, as in any service that is deployed before it is
+// used; a value that is neither true nor false stops the start.
 
 export type Config = ReturnType<typeof readConfig>;
 

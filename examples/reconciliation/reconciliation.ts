@@ -1,5 +1,5 @@
-// The nightly reconciliation: one run makes a run for every monitored address, workers do them one by one.
-// Which instance makes them, and that nobody repeats the night, is the schedule's affair.
+// The nightly reconciliation: one run makes a run for every monitored address, and workers execute them one by one. The
+// schedule ensures that one instance makes them, and only once a night.
 
 import { type Holdfast, PermanentError, type RunContext } from "holdfast";
 import { type Kysely, sql } from "kysely";

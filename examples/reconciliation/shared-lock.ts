@@ -1,5 +1,5 @@
-// A lock number that an older application takes too, on PostgreSQL. It lives as long as a transaction, not as
-// a session: a pooled connection never carries it on to somebody else.
+// A lock number that an older application also uses, on PostgreSQL. The lock lasts as long as a transaction, not a
+// session: a pooled connection never carries it to another caller.
 
 import { advisoryLock } from "holdfast";
 import type pg from "pg";

@@ -1,5 +1,5 @@
-// What users reach: each sees, makes, changes, tries and deletes only report schedules of their own. The owner is the
-// first part of a schedule's name, which no request can choose. Web standards alone.
+// The API for users: each sees, creates, changes, tests and deletes only their own report schedules. The owner is the
+// first part of a schedule's name, which no request can choose. Web standards only.
 
 import type { Holdfast } from "holdfast";
 import type { ReportSchedule, Reports } from "./reports.js";
@@ -7,7 +7,7 @@ import type { ReportSchedule, Reports } from "./reports.js";
 export type ReportsApi = {
   readonly holdfast: Holdfast;
   readonly reports: Reports;
-  /** Who sent the request; null: nobody that we know. */
+  /** The sender of the request; null: unknown. */
   readonly userOf: (request: Request) => string | null;
 };
 

@@ -1,5 +1,5 @@
-// Somebody else's marketing API, as a small HTTP server: it hands out tokens that expire, limits how often it
-// may be asked, fails, hangs up, and is particular about dates. What it does next can be laid down.
+// A simulated marketing API, as a small HTTP server: it issues tokens that expire, limits the rate of requests, fails,
+// hangs up, and is strict about dates. A test can set its next responses.
 
 import { createServer, type IncomingMessage } from "node:http";
 import type { AddressInfo } from "node:net";
@@ -18,12 +18,12 @@ export type MarketingApi = {
   readonly url: string;
   /** Every execution that it accepted, in order. */
   readonly executions: ActiveAttempt[];
-  /** Bodies as they came, also of what it refused. */
+  /** Bodies as they arrived, refused ones included. */
   readonly bodies: string[];
   readonly tokensGiven: () => number;
-  /** What it does with the next calls; then it is well again. */
+  /** The behaviour for the next calls; then it is healthy again. */
   plan(...moods: Mood[]): void;
-  /** Tokens given so far are good no more. */
+  /** Invalidates all tokens issued so far. */
   expireTokens(options?: { readonly forGood?: boolean }): void;
   close(): Promise<void>;
 };

@@ -1,5 +1,5 @@
-// Users' reports: schedules that users create, change and try while the service runs. A test run, a run by hand
-// and a scheduled one go the same way, from their input to the request.
+// Users' reports: schedules that users create, change and test while the service runs. Test runs, manual runs and
+// scheduled runs take the same path from their input to the request.
 
 import { type Holdfast, PermanentError } from "holdfast";
 import { type Kysely, sql } from "kysely";
@@ -73,7 +73,7 @@ export function defineReports(
       const owned = sql`select id from instances where id = ${instance} and name = ${user}`;
       return (await owned.execute(db)).rows.length > 0;
     },
-    /** Runs it once, now; its times and its success rate stay as they are. */
+    /** Runs it once, now; its ticks and its success rate do not change. */
     test: (name: string) => holdfast.schedules.trigger(name, { mode: "test" }),
   };
 }

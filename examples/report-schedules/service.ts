@@ -1,5 +1,5 @@
-// `npm run example report-schedules`: the marketing API, the service, and three users whose reports
-// run every few seconds while the API has its moods.
+// `npm run example report-schedules`: the marketing API with its faults, the service, and three users whose reports run
+// every few seconds.
 
 import { randomUUID } from "node:crypto";
 import { createServer } from "node:http";

@@ -18,7 +18,7 @@ export type AppDatabase = {
 export function openDatabase(url: string): AppDatabase {
   if (url.startsWith("sqlite:")) return openSqlite(url.slice("sqlite:".length));
   const pool = new pg.Pool({ connectionString: url, max: 8 });
-  // A connection that breaks while nobody uses it is replaced by the next one.
+  // A connection that breaks while it is idle is replaced by the next one.
   pool.on("error", () => undefined);
   return { handle: pool, db: new Kysely({ dialect: new PostgresDialect({ pool }) }) };
 }

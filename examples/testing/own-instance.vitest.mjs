@@ -1,4 +1,4 @@
-// Run by Vitest: what the application makes is made in the test, whatever database it names.
+// Run by Vitest: the instance of the application runs inside the test, whatever database it names.
 
 import { createTestHoldfast } from "holdfast/testing";
 import { expect, test, vi } from "vitest";

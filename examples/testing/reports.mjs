@@ -1,5 +1,5 @@
-// A small application: a report every night, and a mail to each reader. It gets the Holdfast that it
-// declares itself on, and the mailer, so that a test can hand in its own.
+// A small application: a report every night, and a mail to each reader. It gets the Holdfast to declare its jobs on,
+// and the mailer, so that a test can pass its own.
 
 import { PermanentError } from "holdfast";
 
@@ -19,7 +19,7 @@ export function register(holdfast, { send, readers }) {
 
   const report = holdfast.job("report", {
     async run(_, ctx) {
-      // The tick that this run is for, however late it runs.
+      // The tick of this run, however late it runs.
       const day = ctx.nominalAt?.toISOString().slice(0, 10);
       for (const to of readers)
         await mail.enqueue({ to, text: `Report of ${day}` }, { key: `${day} ${to}` });

@@ -12,7 +12,7 @@ test("a report whose process is killed comes all the same, and sends no mail twi
     now: "2026-06-01T00:00:00Z",
     setup: (holdfast) => register(holdfast, around),
   });
-  // The process dies while the mail is on its way: it was sent, but that was never stored.
+  // The process dies during the sending of the mail: it was sent, but that was never stored.
   kit.replace(kit.app.mail, kit.hang);
   await kit.start();
   await kit.advanceTo("2026-06-01T06:30:05Z");

@@ -1,4 +1,4 @@
-// The ending tells the three frameworks' files apart; a project with one framework needs none of this.
+// The file ending separates the files of the three frameworks; a project with one framework needs none of this.
 
 import { defineConfig } from "vitest/config";
 

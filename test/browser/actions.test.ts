@@ -297,7 +297,7 @@ describe.skipIf(!hasChromium()).each(DATABASES)("the buttons on %s", (database) 
       .catch((error: Error) => error);
     await page.getByRole("link", { name: "Locks" }).click();
     await page.getByRole("button", { name: "Release" }).click();
-    await page.getByRole("button", { name: "Take it" }).click();
+    await page.getByRole("button", { name: "Release it" }).click();
     await page.getByText("Released.").waitFor();
     await page.getByText("revoked").first().waitFor();
     expect(await held).toMatchObject({ code: "LEASE_LOST" });

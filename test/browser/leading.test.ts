@@ -91,7 +91,7 @@ describe.skipIf(!hasChromium())("what leads somewhere", () => {
       await why.getByText("fired", { exact: true }).waitFor();
     }
     await why.getByRole("button", { name: "Close" }).click();
-    await why.getByText("ask about any moment").waitFor();
+    await why.getByText("choose any time").waitFor();
 
     const history = region("History");
     await history.getByLabel("Time range").selectOption("7d");

@@ -78,7 +78,7 @@ describe.skipIf(!hasChromium())("a schedule of seconds whose runs fail", () => {
     const link = region("Ledger").getByRole("link").first();
     const id = (await link.getAttribute("href"))?.split("/").at(-1) ?? "";
     await page.goto(`${stage.url}/runs/${id.slice(0, 6)}`);
-    await page.getByText("Several ids are like this").waitFor();
+    await page.getByText("Several ids match").waitFor();
     await page.getByText(id).waitFor();
     await page.goto(`${stage.url}/runs/${id.slice(-8)}`);
     await page.getByText(id).first().waitFor();

@@ -62,6 +62,41 @@ describe.skipIf(!hasChromium())("looking", () => {
     expect(received).toHaveLength(1);
   });
 
+  test("no label of the timeline touches another, at any time of the day and on a phone", async () => {
+    stage = await newStage(browser, "sqlite");
+    const report = stage.holdfast.job("report", { run: () => null });
+    stage.holdfast.schedule("hourly", report, { cron: "0 * * * *" });
+    await stage.holdfast.tick();
+    await stage.serve();
+    for (const width of [1280, 390]) {
+      const page = await stage.visit("/settings", { width, zone: "UTC" });
+      const address = (path: string) => new URL(path, page.url()).href;
+      const range = "from=2030-01-15T00:00:00Z&to=2030-01-16T00:00:00Z";
+      const answer = await (await page.request.get(address(`/api/timeline?${range}`))).json();
+      for (const clock of ["00:07", "02:50", "03:36", "12:00", "22:40", "23:35"]) {
+        const nowMs = Date.parse(`2030-01-15T${clock}:00Z`);
+        const at = (hours: number) => new Date(nowMs + hours * 3_600_000).toISOString();
+        const json = { ...answer, from: at(-6), now: at(0), to: at(2) };
+        await page.route("**/api/timeline?*", (route) => route.fulfill({ json }));
+        await page.goto(address("/"));
+        const ticks = page.getByRole("region", { name: "Ticks" });
+        const now = ticks.getByText("now", { exact: true });
+        await now.waitFor();
+        const touching = await now.evaluate((label) => {
+          const boxes = [...(label.parentElement?.children ?? [])]
+            .map((each) => ({ text: each.textContent, box: each.getBoundingClientRect() }))
+            .filter(({ box }) => box.width > 0)
+            .sort((one, other) => one.box.left - other.box.left);
+          return boxes
+            .filter(({ box }, index) => box.left < (boxes[index - 1]?.box.right ?? 0))
+            .map(({ text }) => text);
+        });
+        expect({ width, clock, touching }).toEqual({ width, clock, touching: [] });
+        await page.unrouteAll();
+      }
+    }
+  });
+
   test("an alert that ends by itself does not give its place to another one while the pointer is at the list", async () => {
     const alerts = { failureRate: { atLeast: 1 } };
     stage = await newStage(browser, "sqlite", { options: { alerts } });
@@ -150,7 +185,7 @@ describe.skipIf(!hasChromium())("looking", () => {
     await page.getByText("all promises hold").waitFor();
     const [again] = await Promise.all([
       page.waitForResponse((response) => response.url().includes("/api/check")),
-      page.getByRole("button", { name: "Look again" }).click(),
+      page.getByRole("button", { name: "Check again" }).click(),
     ]);
     expect(again.ok()).toBe(true);
     await page.getByText("Dark", { exact: true }).click();
@@ -162,7 +197,7 @@ describe.skipIf(!hasChromium())("looking", () => {
 
     await page.goto(`${stage.url}/runs?status=completed&job=study`);
     await page.getByRole("checkbox").first().check();
-    await page.getByRole("button", { name: "Choose none" }).click();
+    await page.getByRole("button", { name: "Select none" }).click();
     await page.getByText("1 run chosen").waitFor({ state: "detached" });
     await page.getByRole("button", { name: "Clear" }).click();
     await expect.poll(() => new URL(page.url()).search).toBe("");

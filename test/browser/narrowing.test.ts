@@ -175,7 +175,7 @@ describe.skipIf(!hasChromium())("what is filled in", () => {
     await dialog().getByLabel("Missed ticks").selectOption("all");
     await dialog().getByLabel("Only if missed by at most").fill("2h");
     await dialog().getByLabel("At most this many").fill("7");
-    await dialog().getByLabel("Days left out").fill("2030-12-25");
+    await dialog().getByLabel("Excluded dates").fill("2030-12-25");
     await dialog().getByLabel("Tags").fill("nightly, eu");
     await dialog().getByRole("button", { name: "Save" }).click();
     await dialog().waitFor({ state: "detached" });
