@@ -79,6 +79,29 @@ test("a statement that a generator calls, returns, or hands to a callback withou
   ]);
 });
 
+test("where parts are put together, none refers to one that is made below it", () => {
+  const composing = [
+    ...["instance/compose.ts", "worker/worker.ts", "http/handler.ts"],
+    ...["store/postgres/store.ts", "store/sqlite/store.ts"],
+  ].map((name) => `src/${name}`);
+  const files = PRODUCT.filter(({ name }) => composing.includes(name));
+  expect(files).toHaveLength(composing.length);
+  expect(
+    find(files, (block) => {
+      if (block.type !== "BlockStatement") return;
+      const made = new Map<string, number>();
+      for (const statement of block.body as Node[])
+        for (const { id } of (statement.declarations ?? []) as { id: Node }[])
+          made.set(String(id.name), statement.start);
+      let early: Finding;
+      walk(block, ({ type, name, start }) => {
+        if (type === "Identifier" && start < (made.get(String(name)) ?? 0)) early ??= String(name);
+      });
+      return early;
+    }),
+  ).toEqual([]);
+});
+
 test("nothing is typed any, exported by default or exported wholesale", () => {
   const banned = ["TSAnyKeyword", "ExportDefaultDeclaration", "ExportAllDeclaration"];
   expect(find([...SRC, ...PAGE], ({ type }) => (banned.includes(type) ? type : undefined))).toEqual(

@@ -7,6 +7,7 @@ import type { TxQuery } from "../commits.js";
 import type { Lost, Statement, Statements, StoreSession, Write } from "../session.js";
 import { render } from "../sql/dialect.js";
 import { type Dialect, type FilledStatement, fillIn, numbered } from "../sql/template.js";
+import type { WakeListener } from "../store.js";
 import {
   isWorthRepeating,
   LinkFailure,
@@ -42,11 +43,13 @@ export class PostgresSession implements StoreSession {
     readonly schema: string;
     readonly clock: Clock;
     readonly channel: string;
-    readonly onNotice: (from: number) => void;
+    readonly onWake: WakeListener;
     readonly now: (() => number) | undefined;
     readonly transactions: PostgresTransactions;
   }) {
-    const { source, schema, clock, channel, onNotice, now } = params;
+    const { source, schema, clock, channel, onWake, now } = params;
+    const onNotice = (from: number) =>
+      onWake({ isOwn: [this.work.serverPid, this.beat.serverPid].includes(from) });
     this.#transactions = params.transactions;
     this.#clock = clock;
     this.#now = now;

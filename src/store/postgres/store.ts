@@ -82,14 +82,13 @@ export class PostgresStore implements store.Store {
     const { source, schema, clock, now } = params;
     const channel = channelOf(schema);
     const listeners = new Set<store.WakeListener>();
-    const onNotice = (from: number) => {
-      const isOwn = session.work.serverPid === from || session.beat.serverPid === from;
-      for (const listener of listeners) listener({ isOwn });
+    const onWake: store.WakeListener = (hint) => {
+      for (const listener of listeners) listener(hint);
     };
     const wake = () => this.wake();
     const transactions = new PostgresTransactions({ source, clock });
     const session = new PostgresSession({
-      ...{ source, schema, clock, channel, onNotice, now, transactions },
+      ...{ source, schema, clock, channel, onWake, now, transactions },
     });
     const enqueue = new PostgresEnqueue({ session, transactions, channel, wake });
     const work = new PostgresWork(session);
