@@ -39,6 +39,9 @@ const MODULES = [
 /** A job is declared with its handler and hooks; both are typed where they are called. */
 const HANDLER_TYPES = ["worker/handler/context", "worker/hooks"];
 
+/** Handlers of remote workers have the same steps and waits. */
+const STEPS = ["worker/handler/step-book", "worker/handler/step-options"];
+
 /** Settings and maintenance report how the instance is configured. */
 const INSTANCE_FACTS = ["instance/config", "instance/context", "instance/jobs"];
 
@@ -93,7 +96,7 @@ module.exports = {
       to: { path: "^src/(http|client|cli|testing)/" },
     },
     only("http", [...MODULES, "operations", "instance", "holdfast"]),
-    only("client", ["shared", "http", "remote/dispatch"]),
+    only("client", ["shared", "http", "remote/dispatch", ...STEPS]),
     {
       name: "client-knows-types-of-the-wire-alone",
       comment:

@@ -234,7 +234,7 @@ export type {
   SleepOptions,
   StepOptions,
   WaitForOptions,
-} from "./worker/handler/steps.js";
+} from "./worker/handler/step-options.js";
 export type { AroundOptions, Middleware } from "./worker/hooks.js";
 export type { ConcurrencyOptions, RateOptions } from "./worker/rules/limits.js";
 export type { StopReport } from "./worker/worker.js";

@@ -1,8 +1,8 @@
 // Tests the handler of a remote worker while its server restarts.
 
 import { expect, test } from "vitest";
-import { type ClaimedRun, HeldRun } from "./held-run.js";
-import { Wire } from "./wire.js";
+import { HeldRun } from "./held-run.js";
+import { type ClaimedRun, Wire } from "./wire.js";
 
 /** A server that refuses connections for a number of calls, then accepts all of them. */
 function restarting(refusals: number) {

@@ -8,9 +8,9 @@ import { describeFailure } from "../shared/failure.js";
 import type { Timer } from "../shared/ports.js";
 import { classifyFailure } from "../worker/rules/classify.js";
 import { RequestRefusedError, WorkerStoppedError } from "./errors.js";
-import type { BodyOf, ResponseOf, Wire } from "./wire.js";
+import { HeldSteps } from "./held-steps.js";
+import type { BodyOf, ClaimedRun, Wire } from "./wire.js";
 
-export type ClaimedRun = ResponseOf<"claimRuns">["runs"][number];
 export type LogLevel = "debug" | "info" | "warn" | "error";
 
 /** The second argument of a handler. */
@@ -43,7 +43,7 @@ export type WorkContext = {
   ): Promise<"stored" | "conflict">;
   /** Stores a log line with the run; it is sent in the background, and before the run ends. */
   log(message: string, level?: LogLevel): void;
-};
+} & HeldSteps["methods"];
 
 export type Handler = (input: never, ctx: WorkContext) => unknown;
 
@@ -54,6 +54,8 @@ const ROUTES = {
   complete: { method: "POST", path: "/api/runs/{id}/complete" },
   fail: { method: "POST", path: "/api/runs/{id}/fail" },
   release: { method: "POST", path: "/api/runs/{id}/release" },
+  steps: { method: "POST", path: "/api/runs/{id}/steps" },
+  wait: { method: "POST", path: "/api/runs/{id}/wait" },
 } as const;
 /** The end of a run is sent again for about a minute if no response arrives. */
 const END_TRIES = 15;
@@ -66,6 +68,8 @@ export class HeldRun {
   readonly #grant: { readonly instance?: string; readonly fence: number };
   readonly #stopping = new AbortController();
   readonly #timer: Timer;
+  readonly #steps: HeldSteps;
+  #suspended: (giving: Promise<void>) => void = () => undefined;
   readonly #lines: { readonly at: string; readonly level: LogLevel; readonly message: string }[] =
     [];
   #lineCount = 0;
@@ -87,6 +91,7 @@ export class HeldRun {
     this.#wire = params.wire;
     this.#renewedMs = params.sentMs;
     this.#leaseMs = params.run.leaseMs;
+    this.#steps = this.#newSteps();
     const { timeoutMs } = params.run;
     this.#timer = portableClock.timer(timeoutMs, () => this.abort(new TimeoutError(timeoutMs)));
   }
@@ -119,21 +124,66 @@ export class HeldRun {
     this.#stopping.abort(reason);
   }
 
-  /** Executes the handler and reports how it ended; never rejects because of the handler. */
+  /** Executes the handler and reports how it ended; never rejects because of the handler. A suspension ends it too. */
   async execute(handler: Handler): Promise<void> {
+    const suspended = new Promise<void>((resolve) => {
+      this.#suspended = resolve;
+    });
+    try {
+      await Promise.race([this.#execute(handler), suspended]);
+    } finally {
+      this.#timer.cancel();
+    }
+  }
+
+  async #execute(handler: Handler): Promise<void> {
     try {
       const result = await handler(this.run.input as never, this.#context());
+      if (!this.#returned()) return;
       await this.#sending;
       await this.#complete(result);
     } catch (error) {
+      if (!this.#returned()) return;
       // Another worker holds the run: nothing more is sent.
       if (this.#isLost) return;
       // The handler threw because the worker stops: that is no failure of the run.
       if (this.#stopping.signal.reason instanceof WorkerStoppedError) await this.release();
       else await this.#fail(error);
-    } finally {
-      this.#timer.cancel();
     }
+  }
+
+  /** False: the run was suspended, and its handler no longer counts. */
+  #returned(): boolean {
+    this.#steps.hasReturned = true;
+    return this.#steps.suspension === "none";
+  }
+
+  #newSteps(): HeldSteps {
+    const { run } = this;
+    return new HeldSteps({
+      run,
+      signal: this.#stopping.signal,
+      store: (body) =>
+        this.#whileHeld(
+          this.#wire.call<"storeSteps">(
+            this.#callWhileHeld(ROUTES.steps, { ...this.#grant, ...body }),
+          ),
+        ),
+      wait: (body) =>
+        this.#whileHeld(
+          this.#wire.call<"waitRun">(this.#callWhileHeld(ROUTES.wait, { ...this.#grant, ...body })),
+        ),
+      abort: (reason) => this.abort(reason),
+      suspend: (retries) => this.#suspended(this.#suspend(retries)),
+    });
+  }
+
+  /** Gives the run back until one of its waits ends. If no response arrives the lease runs out, and the waits stay. */
+  async #suspend(retries: readonly string[]): Promise<void> {
+    await this.#sending;
+    const body = { ...this.#grant, retries: [...retries] };
+    const call = { ...this.#callAbout(ROUTES.wait, body), tries: END_TRIES };
+    await this.#whileHeld(this.#wire.call<"waitRun">(call));
   }
 
   /** Hands the run back to other workers; its attempt does not count. */
@@ -158,18 +208,21 @@ export class HeldRun {
     return {
       ...{ runId, job, fence, attempt, idempotencyKey, nominalAt, tags, traceparent },
       signal: this.#stopping.signal,
-      progress: async (progress) => {
-        const body = { ...this.#grant, ...progress };
-        await this.#whileHeld(
-          this.#wire.call<"tellProgress">(this.#callWhileHeld(ROUTES.progress, body)),
-        );
-      },
-      item: async (key, value, options = {}) => {
-        const body = { ...this.#grant, items: [{ key, value, ...options }] };
-        const stored = this.#wire.call<"storeItems">(this.#callWhileHeld(ROUTES.items, body));
-        return (await this.#whileHeld(stored)).items[0]?.status ?? "stored";
-      },
+      progress: (progress) =>
+        this.#steps.open(async () => {
+          const body = { ...this.#grant, ...progress };
+          await this.#whileHeld(
+            this.#wire.call<"tellProgress">(this.#callWhileHeld(ROUTES.progress, body)),
+          );
+        }),
+      item: (key, value, options = {}) =>
+        this.#steps.open(async () => {
+          const body = { ...this.#grant, items: [{ key, value, ...options }] };
+          const stored = this.#wire.call<"storeItems">(this.#callWhileHeld(ROUTES.items, body));
+          return (await this.#whileHeld(stored)).items[0]?.status ?? "stored";
+        }),
       log: (message, level = "info") => this.#log(message, level),
+      ...this.#steps.methods,
     };
   }
 

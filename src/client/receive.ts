@@ -11,8 +11,8 @@ import { INPUT_BYTES_MAX } from "../shared/json.js";
 import { delay } from "../shared/ports.js";
 import { refuseUnknownMembers } from "../shared/suggest.js";
 import { WorkerStoppedError } from "./errors.js";
-import { type ClaimedRun, type Handler, HeldRun } from "./held-run.js";
-import { Wire } from "./wire.js";
+import { type Handler, HeldRun } from "./held-run.js";
+import { type ClaimedRun, Wire } from "./wire.js";
 
 export type ReceiverOptions = {
   /** The target's secret; several while one rotates. */
@@ -45,7 +45,10 @@ type Carried =
   | "mode"
   | "nominalAt"
   | "idempotencyKey"
-  | "tags";
+  | "tags"
+  | "steps"
+  | "waits"
+  | "hasMoreSteps";
 
 /** The body of a dispatch; docs/guides/dispatch.md describes it. */
 type Dispatch = Pick<ClaimedRun, Carried> & {

@@ -23,6 +23,8 @@ export type QueryOf<K extends RouteName> = Routes[K] extends { readonly query: i
   ? { readonly [N in keyof Given<Q>]: string | number | undefined }
   : undefined;
 
+export type ClaimedRun = ResponseOf<"claimRuns">["runs"][number];
+
 /** The method and path of a route; the compiler checks them against the contract. */
 export type Place<K extends RouteName> = {
   readonly method: Routes[K]["method"];

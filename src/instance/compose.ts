@@ -190,6 +190,7 @@ export function compose(
       waiter.settled(settlements);
       onChanged();
     },
+    fanOutOf: (opened) => newFanOut(context, { store: opened, jobs, running }),
   });
 
   const metrics = new Metrics({
@@ -220,6 +221,17 @@ export function compose(
     as,
     own,
   };
+}
+
+function newFanOut(
+  { tracing, ports }: InstanceContext,
+  { store, jobs, running }: Pick<WorkerParts, "jobs" | "running"> & { readonly store: Store },
+): FanOut {
+  return new FanOut({
+    ...{ store, tracing, clock: ports.clock, newId: () => ports.ids.run() },
+    definitionOf: (job) => jobs.definitionOf(job),
+    onStored: (hint) => void running.stored(hint),
+  });
 }
 
 // ── the workers of a start, or of a bounded pass ─────────────────────────────────────────────────
@@ -260,14 +272,7 @@ async function newWorkerSet(
     meter: meters,
     tracing,
     begins: parts.begins,
-    fanOut: new FanOut({
-      store,
-      tracing,
-      clock: ports.clock,
-      newId: () => ports.ids.run(),
-      definitionOf: (job) => parts.jobs.definitionOf(job),
-      onStored: (hint) => void running.stored(hint),
-    }),
+    fanOut: newFanOut(context, { store, jobs: parts.jobs, running }),
     signals,
     ...(budget ? { claimBudget: budget } : {}),
   };

@@ -2,12 +2,14 @@
 // and those that other instances announced, which it reads from the database when needed.
 
 import { dispatchTo } from "../remote/dispatching.js";
+import { claimedSteps, NO_STEPS, type RemoteSteps } from "../remote/remote-steps.js";
 import type { JobDefinition } from "../runs/rules/job.js";
 import { UnknownJobError } from "../shared/errors.js";
 import { encodeInput } from "../shared/json.js";
 import { validateInput } from "../shared/schema.js";
 import type { Store } from "../store/store.js";
 import type { Handler, RunnableJob } from "../worker/attempt.js";
+import { type AttemptView, isFirstGrant } from "../worker/attempt-view.js";
 import type { HookChain } from "../worker/hooks.js";
 import { NO_LIMITS } from "../worker/rules/limits.js";
 import type { InstanceContext } from "./context.js";
@@ -138,13 +140,16 @@ export class LocalJobs {
 
 /** Returns null for a job without handler and target: other instances or remote workers execute it. */
 export function runnableAs(
-  params: Pick<InstanceContext, "config" | "ports" | "store" | "sends" | "bus" | "tracing"> & {
+  params: Pick<
+    InstanceContext,
+    "config" | "ports" | "store" | "sends" | "bus" | "tracing" | "meters"
+  > & {
     readonly definition: JobDefinition;
     readonly hookChain: HookChain;
     readonly run: Handler | undefined;
   },
 ): RunnableJob | null {
-  const { definition, hookChain, run, config, ports, store, sends, bus, tracing } = params;
+  const { definition, hookChain, run, config, ports, store, sends, bus, tracing, meters } = params;
   if (run) return { ...definition, run, hookChain };
   const target = definition.worker;
   if (target === null) return null;
@@ -157,8 +162,23 @@ export function runnableAs(
       sends,
       clock: ports.clock,
       keepReply: (line) => store.logs.keepReply(line),
+      stepsOf: (attempt) => storedBefore(attempt, { store, ports, meters }),
       emit: bus.emit,
       tracing,
     }),
   };
+}
+
+/** What goes with a dispatch, and tells how late a run goes on that has slept. */
+async function storedBefore(
+  attempt: AttemptView,
+  { store, ports, meters }: Pick<InstanceContext, "store" | "ports" | "meters">,
+): Promise<RemoteSteps> {
+  const { run, claim } = attempt;
+  if (isFirstGrant(attempt)) return NO_STEPS;
+  const { wokenAt, ...stored } = await claimedSteps(store, { id: run.id, fence: claim.fence }, run);
+  const wallMs = ports.clock.wallMs();
+  if (run.laters > 0 && wokenAt !== null)
+    meters.runStarted({ job: claim.job, dueAt: wokenAt, wallMs });
+  return stored;
 }

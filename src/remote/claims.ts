@@ -14,8 +14,10 @@ import type { KeptLevel } from "../store/logs.js";
 import type { Store } from "../store/store.js";
 import type { Emit, EventName } from "../telemetry/log.js";
 import type { Meter } from "../telemetry/meters.js";
+import { isFirstGrant } from "../worker/attempt-view.js";
 import { factsOf } from "../worker/completer.js";
-import { promoteOnce, reclaimOnce } from "../worker/passes.js";
+import { promoteOnce, reclaimOnce, wakeOnce } from "../worker/passes.js";
+import { claimedSteps, NO_STEPS, type RemoteSteps } from "./remote-steps.js";
 
 /** How often a waiting claim polls if nothing wakes it. */
 const POLL_EVERY_MS = 1_000;
@@ -63,7 +65,7 @@ export class RemoteClaims {
   readonly #release: (store: Store) => Promise<unknown>;
   readonly #holders = new Map<string, { no: Promise<number>; works: string; usedMs: number }>();
   /** Claims in progress, by caller, instance and claim id. */
-  readonly #claiming = new Map<string, Promise<readonly Claim[]>>();
+  readonly #claiming = new Map<string, Promise<readonly RemoteRun[]>>();
 
   constructor(params: {
     readonly store: () => Promise<Store>;
@@ -82,7 +84,7 @@ export class RemoteClaims {
     this.#release = params.release;
   }
 
-  async claim(params: RemoteClaimParams, caller = CODE): Promise<readonly Claim[]> {
+  async claim(params: RemoteClaimParams, caller = CODE): Promise<readonly RemoteRun[]> {
     const { instance, claimId } = params;
     const token = claimId === undefined ? this.#ports.ids.unique() : tokenOf(instance, claimId);
     const under = JSON.stringify([caller.by, instance, token]);
@@ -145,7 +147,7 @@ export class RemoteClaims {
 
   async #claim(
     params: RemoteClaimParams & { readonly token: string; readonly caller: RemoteCaller },
-  ): Promise<readonly Claim[]> {
+  ): Promise<readonly RemoteRun[]> {
     const store = await this.#store();
     const {
       instance,
@@ -201,18 +203,26 @@ export class RemoteClaims {
   }
 
   /** Marks runs as started when they are claimed: the real start in the remote worker is not known here. */
-  async #begun(store: Store, claims: readonly Claim[]): Promise<readonly Claim[]> {
+  async #begun(store: Store, claims: readonly Claim[]): Promise<readonly RemoteRun[]> {
     const grants = claims.flatMap(({ fence, runs }) => runs.map(({ id }) => ({ id, fence })));
     await store.leases.markStarted(grants);
-    for (const claim of claims) for (const run of claim.runs) this.#emitStart(claim, run);
-    return claims;
+    const begun: RemoteRun[] = [];
+    for (const claim of claims)
+      for (const run of claim.runs) begun.push(await this.#beginning(store, claim, run));
+    return begun;
   }
 
-  #emitStart(claim: Claim, run: ClaimedRun): void {
+  /** Steps and waits of earlier executions go with the run, and tell how late it goes on that has slept. */
+  async #beginning(store: Store, claim: Claim, run: ClaimedRun): Promise<RemoteRun> {
     const wallMs = this.#ports.clock.wallMs();
-    // What has woken a run that has slept is not known here.
-    if (run.laters === 0) this.#meter.runStarted({ job: claim.job, dueAt: run.dueAt, wallMs });
+    const grant = { id: run.id, fence: claim.fence };
+    const { wokenAt, ...stored } = isFirstGrant({ claim, run })
+      ? { ...NO_STEPS, wokenAt: null }
+      : await claimedSteps(store, grant, run);
+    const dueAt = run.laters === 0 ? run.dueAt : wokenAt;
+    if (dueAt !== null) this.#meter.runStarted({ job: claim.job, dueAt, wallMs });
     if (this.#listens("run.started")) this.#emit("run.started", factsOf({ claim, run }));
+    return toRemoteRun(claim, run, stored);
   }
 
   /** Promotes due runs and reclaims expired ones, for deployments with remote workers only. */
@@ -222,10 +232,11 @@ export class RemoteClaims {
   ): Promise<Seen> {
     const poll = () => store.work.poll({ ...own, isScheduler: false });
     const seen = await poll();
-    if (!seen.hasDue && !seen.hasExpired && !seen.hasFreeGate) return seen;
+    if (!seen.hasDue && !seen.hasExpired && !seen.hasFreeGate && !seen.hasWakes) return seen;
     const random = () => this.#ports.random.next();
     if (seen.hasExpired) await reclaimOnce({ store, random, emit: this.#emit });
     if (seen.hasFreeGate) await this.#release(store);
+    if (seen.hasWakes) await wakeOnce(store, random);
     await promoteOnce(store);
     return poll();
   }
@@ -269,7 +280,7 @@ export type RemoteRun = {
   readonly tags: readonly string[];
   /** The W3C trace context to continue; null if its enqueue was not traced. */
   readonly traceparent: string | null;
-};
+} & RemoteSteps;
 
 export type RemoteItem = {
   readonly key: string;
@@ -297,9 +308,10 @@ export type RemoteFailure = {
   readonly retryAfterMs?: number;
 };
 
-export function toRemoteRuns(claim: Claim): RemoteRun[] {
+function toRemoteRun(claim: Claim, run: ClaimedRun, stored: RemoteSteps): RemoteRun {
   const { job, fence, attempt, leaseMs, policy } = claim;
-  return claim.runs.map(({ id, input, mode, nominalAt, tags, trace }) => ({
+  const { id, input, mode, nominalAt, tags, trace } = run;
+  return {
     id,
     job,
     fence,
@@ -312,7 +324,8 @@ export function toRemoteRuns(claim: Claim): RemoteRun[] {
     idempotencyKey: id,
     tags,
     traceparent: trace ?? null,
-  }));
+    ...stored,
+  };
 }
 
 export function toItem({ key, outcome, value, error, durationMs = 0 }: RemoteItem) {

@@ -10,8 +10,10 @@ import type { ReplyLine } from "../store/logs.js";
 import type { Emit } from "../telemetry/log.js";
 import type { Tracing } from "../telemetry/tracing.js";
 import type { ActiveAttempt, Dispatch } from "../worker/attempt.js";
+import type { AttemptView } from "../worker/attempt-view.js";
 import { factsOf, type LetGo, type Report } from "../worker/completer.js";
 import type { Dispatcher, DispatchResult } from "./dispatch/dispatcher.js";
+import type { RemoteSteps } from "./remote-steps.js";
 
 /** How long a result waits for its log line to be stored; the result matters more. */
 const NOTE_PATIENCE_MS = 2_000;
@@ -24,6 +26,8 @@ export function dispatchTo(params: {
   readonly sends: Pick<Sends, "dispatch">;
   readonly clock: Clock;
   readonly keepReply: (line: ReplyLine) => Promise<void>;
+  /** What earlier attempts stored. */
+  readonly stepsOf: (attempt: AttemptView) => Promise<RemoteSteps>;
   readonly emit: Emit;
   readonly tracing: Tracing | null;
 }): Dispatch {
@@ -38,6 +42,7 @@ export function dispatchTo(params: {
   return async (attempt) => {
     const { run, claim } = attempt;
     const input = await attempt.plainInput();
+    const stored = await params.stepsOf(attempt);
     const send = (traceparent: string | undefined) =>
       sends.dispatch({
         target,
@@ -53,6 +58,7 @@ export function dispatchTo(params: {
           mode: run.mode,
           nominalAt: run.nominalAt === null ? null : new Date(run.nominalAt).toISOString(),
           tags: run.tags,
+          ...stored,
         },
         signal: attempt.signal(),
         ...(traceparent === undefined ? {} : { traceparent }),

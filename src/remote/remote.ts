@@ -24,6 +24,7 @@ import type { Emit, EventName } from "../telemetry/log.js";
 import type { Meter } from "../telemetry/meters.js";
 import type { Tracing } from "../telemetry/tracing.js";
 import { emitEnding, settlementOf, transitionOf } from "../worker/completer.js";
+import type { FanOut } from "../worker/handler/fan-out.js";
 import { callRemoteHooks, type RemoteHooksParams } from "../worker/hooks.js";
 import { classifyFailure } from "../worker/rules/classify.js";
 import {
@@ -35,9 +36,16 @@ import {
   type RemoteLine,
   type RemoteRun,
   toItem,
-  toRemoteRuns,
   toStoredError,
 } from "./claims.js";
+import {
+  NO_STEPS,
+  type RemoteNewStep,
+  type RemoteNewWait,
+  RemoteStepKeeper,
+  type RemoteSteps,
+  type RemoteSuspension,
+} from "./remote-steps.js";
 
 export type { RemoteCaller, RemoteRun } from "./claims.js";
 
@@ -63,6 +71,7 @@ export class Remote {
   readonly #tracing: Tracing | null;
   readonly #onSettled: (settlements: readonly Settlement[]) => void;
   readonly #claims: RemoteClaims;
+  readonly #steps: RemoteStepKeeper;
   readonly #logsOf: (job: string) => LogsPolicy;
   /** The last call of each name that runs in turn. */
   readonly #underWay = new Map<string, Promise<unknown>>();
@@ -84,6 +93,8 @@ export class Remote {
     /** Whether this process has a handler or a target for a job, or it is one of the built-in jobs. */
     readonly isLocal: (job: string) => boolean;
     readonly onSettled: (settlements: readonly Settlement[]) => void;
+    /** Makes the runs that remote handlers call. */
+    readonly fanOutOf: (store: Store) => Pick<FanOut, "call">;
   }) {
     this.#store = params.store;
     this.#ports = params.ports;
@@ -95,6 +106,8 @@ export class Remote {
     this.#onSettled = params.onSettled;
     this.#isLocal = params.isLocal;
     this.#logsOf = params.logsOf;
+    const onSuspended = () => params.onSettled([]);
+    this.#steps = new RemoteStepKeeper({ ...params, onSuspended });
     this.#claims = new RemoteClaims(params);
   }
 
@@ -104,11 +117,11 @@ export class Remote {
    * claim a job that an instance executes or sends to a target itself.
    */
   async claim(params: RemoteClaimParams, caller?: RemoteCaller): Promise<readonly RemoteRun[]> {
-    if (caller === undefined) return (await this.#claims.claim(params)).flatMap(toRemoteRuns);
+    if (caller === undefined) return this.#claims.claim(params);
     await this.#requireRemote(params.jobs);
     // A thousand made-up names would make every look at the instances slow.
     const works = await (await this.#store()).jobs.known(params.jobs);
-    return (await this.#claims.claim({ ...params, works }, caller)).flatMap(toRemoteRuns);
+    return this.#claims.claim({ ...params, works }, caller);
   }
 
   /**
@@ -217,6 +230,54 @@ export class Remote {
     const append = () => this.#append({ store, held, grant, lines, from });
     const { isRefused } = await this.#inTurn(`logs ${grant.id} ${grant.fence}`, append);
     if (isRefused) throw new LeaseLostError(grant.id, grant.fence);
+  }
+
+  /**
+   * Stores finished steps of a run. With `after` it also records the ends of waits that are over, and returns what is
+   * stored after that number.
+   */
+  async steps(
+    grant: Grant,
+    { steps = [], after }: { readonly steps?: readonly RemoteNewStep[]; readonly after?: number },
+  ): Promise<
+    { readonly stored: readonly { readonly name: string; readonly no: number }[] } & RemoteSteps
+  > {
+    const of = { ...(await this.#held(grant)), grant };
+    return this.#inTurn(`steps ${grant.id}`, async () => {
+      const stored = await this.#steps.finish(of, steps);
+      return { stored, ...(after === undefined ? NO_STEPS : await this.#steps.after(of, after)) };
+    });
+  }
+
+  /**
+   * Begins waits of a run, and unless `suspend` is false lets it sleep until the first of them ends: it is claimed anew then.
+   * Repeated under its fence it returns the same.
+   */
+  async wait(
+    grant: Grant,
+    params: {
+      readonly waits?: readonly RemoteNewWait[];
+      readonly suspend?: boolean;
+      readonly retries?: readonly string[];
+    },
+  ): Promise<RemoteSuspension> {
+    const { waits = [], suspend = true, retries = [] } = params;
+    const store = await this.#store();
+    const held = isUuid(grant.id) ? await store.claims.held(grant) : null;
+    if (!held) {
+      const before =
+        suspend && isUuid(grant.id) ? await this.#steps.wasSuspended(store, grant) : null;
+      if (!before) throw new LeaseLostError(grant.id, grant.fence);
+      return { state: "suspended", ...before, waits: [] };
+    }
+    const of = { store, held, grant };
+    return this.#inTurn(`steps ${grant.id}`, async () => {
+      const open = waits.length > 0 || !suspend ? await this.#steps.begin(of, waits) : [];
+      if (!suspend) return { state: "held", wakeInMs: null, waits: open };
+      const tried = waits.flatMap((wait) => (wait.kind === "retry" ? [wait.name] : []));
+      const suspended = await this.#steps.suspend(of, [...retries, ...tried]);
+      return { state: "suspended", ...suspended, waits: open };
+    });
   }
 
   /** Runs calls of the same name one after the other: each has to count what the earlier ones stored. */

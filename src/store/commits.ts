@@ -4,6 +4,7 @@
 
 import type { Grant, Settlement } from "./claims.js";
 import type { ItemResult, ItemWrite } from "./items.js";
+import type { NewStep } from "./steps.js";
 
 /** Sends one statement (`$1` …) inside of an open transaction; returns its rows. */
 export type TxQuery = (
@@ -39,6 +40,12 @@ export type CommitItemParams = InTransaction & {
   readonly work: (tx: unknown) => ItemWrite | Promise<ItemWrite>;
 };
 
+export type CommitStepParams = InTransaction & {
+  readonly generation: number;
+  /** The user's work. The last statements of the transaction store the step that it returns. On SQLite synchronous. */
+  readonly work: (tx: unknown) => NewStep | Promise<NewStep>;
+};
+
 export interface CommitVerbs {
   /**
    * Does the user's work and settles its run in one transaction. If the work throws, nothing is changed and the error is
@@ -47,6 +54,8 @@ export interface CommitVerbs {
   run(params: CommitParams): Promise<"committed" | "stale">;
   /** Does the user's work and stores an item in one transaction. Unless the item is stored, nothing is changed. */
   item(params: CommitItemParams): Promise<ItemResult>;
+  /** Does the user's work and stores a step in one transaction; returns its number. A stored step is not stored again. */
+  step(params: CommitStepParams): Promise<number | "stale">;
 }
 
 /** Thrown to roll back a transaction with a user's work; carries the result out of it and never leaves the store. */

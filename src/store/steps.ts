@@ -104,6 +104,16 @@ select k.fence, :now as now from {lease} k
 where k.fence = :fence and exists (select 1 from json_each(k.ids) m where m.value = :id)`,
 };
 
+/**
+ * The same before COMMIT of a transaction with a user's work. A process that falls silent between the two must not keep
+ * others from the lease: the server ends its session.
+ */
+const HELD_LAST = {
+  postgres: /* sql */ `
+select h.*, set_config('idle_in_transaction_session_timeout', '5000', true) as patience from (${HELD.postgres}) h`,
+  sqlite: HELD.sqlite,
+};
+
 const LAST_NO = /* sql */ `select coalesce(max(no), 0) as no from {step} where run = :id::uuid`;
 
 const KNOWN_STEPS = /* sql */ `
@@ -114,9 +124,11 @@ insert into {step} (run, no, name, kind, generation, fence, tries, started_at, e
 select :id::uuid, s.no, s.name, s.kind, :generation::smallint, :fence::bigint, s.tries, s.started_at, s.ended_at, s.signal,
   s.key, s.child, s.value, s.error
 from {rows :steps as s (no int, name text, kind int, tries int, started_at bigint, ended_at bigint, signal text, key text,
-  child uuid, value text, error text)}`;
+  child uuid, value text, error text)}
+returning no`;
 
-const DROP_WAITS = /* sql */ `delete from {wait} where run = :id::uuid and name {any :names::text[]}`;
+const DROP_WAITS = /* sql */ `
+delete from {wait} where run = :id::uuid and name {any :names::text[]} returning name`;
 
 const ADD_WAITS = /* sql */ `
 insert into {wait} as t (run, name, kind, generation, fence, since, until, signal, key, signal_since, tries, error)
@@ -149,6 +161,17 @@ order by over_at, w.name`;
 const STEPS = /* sql */ `
 select name, no, kind, fence, tries, started_at, ended_at, signal, key, child, value, error
 from {step} where run = :id::uuid and no > :after::int order by no limit :limit`;
+
+const NAMED = /* sql */ `
+select name, no, kind, fence, tries, started_at, ended_at, signal, key, child, value, error
+from {step} where run = :id::uuid and name {any :names::text[]} order by no`;
+
+const RECEIVED = /* sql */ `
+select 1 as received from {step}
+where run = :id::uuid and kind = 2 and signal = :signal::text and key = :key::text and value is not null limit 1`;
+
+const COUNT = /* sql */ `
+select (select count(*) from {step} where run = :id::uuid) + (select count(*) from {wait} where run = :id::uuid) as steps`;
 
 /** How the grant ended, if it has: codes below ten are attempts, the outcome's status follows at ten. */
 const ENDED = /* sql */ `
@@ -232,6 +255,30 @@ export abstract class Steps {
     const params = { id, after, limit: STEPS_PAGE };
     const found = await this.#session.read({ verb: "steps.list", sql: STEPS, params });
     return { steps: found.map(toStep), isAll: found.length < STEPS_PAGE };
+  }
+
+  /** Those of these steps that have ended. */
+  async named(params: {
+    readonly id: RunId;
+    readonly names: readonly string[];
+  }): Promise<readonly StepRecord[]> {
+    return (await this.#session.read({ verb: "steps.named", sql: NAMED, params })).map(toStep);
+  }
+
+  /** How many steps and waits a run has. */
+  async count(id: RunId): Promise<number> {
+    const [found] = await this.#session.read({ verb: "steps.count", sql: COUNT, params: { id } });
+    return Number(found?.steps);
+  }
+
+  /** Whether a run has received this signal. */
+  async hasReceived(params: {
+    readonly id: RunId;
+    readonly signal: string;
+    readonly key: string;
+  }): Promise<boolean> {
+    const verb = "steps.hasReceived";
+    return (await this.#session.read({ verb, sql: RECEIVED, params })).length > 0;
   }
 
   /** The open waits of a run. */
@@ -369,8 +416,20 @@ export abstract class Steps {
   }
 }
 
+/** Runs inside a transaction with the work of a step, at its end. A step that is stored already keeps its value: "stale". */
+export function* storeWork(
+  params: Grant & { readonly generation: number; readonly step: NewStep },
+): Statements<number | "stale"> {
+  const { id, fence, generation, step } = params;
+  const held = yield* row(HELD_LAST, { id, fence });
+  if (!held || (yield* row(KNOWN_STEPS, { id, names: [step.name] }))) return "stale";
+  const now = Number(held.now);
+  const [no] = yield* finishSteps({ id, fence, generation, now, steps: [step] });
+  return no as number;
+}
+
 /** Runs inside a transaction that has the lease. */
-export function* finishSteps(params: {
+function* finishSteps(params: {
   readonly id: RunId;
   readonly fence: number;
   readonly generation: number;

@@ -77,6 +77,7 @@ async function refusal(asked: Promise<unknown>) {
 describe.skipIf(POSTGRES_URL === undefined)("SQL functions", () => {
   describe("enqueue", enqueueTests);
   describe("acquire_due, complete and fail", dueTests);
+  describe("send_signal", signalTests);
   describe("rights", rightTests);
 });
 
@@ -808,6 +809,66 @@ function anonymous(each: Case, plan: Plan): Plan {
     isEnded,
     isComplete,
   };
+}
+
+function signalTests(): void {
+  test("a signal from SQL reaches the run that waits, once its transaction is committed", async ({
+    scene: { holdfast, sql },
+  }) => {
+    const job = holdfast.job("approve", {
+      run: async (_: unknown, ctx) => (await ctx.waitFor("approved", { key: "o-7" }))?.value,
+    });
+    await holdfast.start();
+    const { id } = await job.enqueue({});
+    const waitsForIt = async () => (await holdfast.runs.get(id))?.waitingFor?.reason === "signal";
+    await until("the run sleeps", waitsForIt);
+    await sql("begin");
+    await sql(`select $schema.send_signal('approved', 'o-7', '"no"')`);
+    await sql("rollback");
+    await sql("begin isolation level serializable");
+    const sent = await sql(
+      `select repeated from $schema.send_signal('approved', 'o-7', '{"by": "ada"}')`,
+    );
+    expect(sent).toEqual([{ repeated: false }]);
+    await sql("commit");
+    const run = await holdfast.runs.wait(id, { timeout: "60s" });
+    expect(run).toMatchObject({ status: "completed", result: { by: "ada" } });
+  });
+
+  test("the first value counts, from SQL and from code: an equal one is repeated, another one is HF006", async ({
+    scene: { holdfast, sql },
+  }) => {
+    const value = { b: [1.5, null], a: "é" };
+    expect(await holdfast.signal("paid", { key: "1", value })).toEqual({ repeated: false });
+    const send = (text: string) =>
+      sql("select repeated from $schema.send_signal('paid', '1', $1::jsonb)", [text]);
+    expect(await send('{"a": "é", "b": [1.50, null]}')).toEqual([{ repeated: true }]);
+    expect(await refusal(send('{"a": "é"}'))).toMatchObject({
+      code: "HF006",
+      detail: "SIGNAL_CONFLICT",
+    });
+    await sql("select $schema.send_signal('paid', '2', '{\"n\": 1}')");
+    expect(await holdfast.signal("paid", { key: "2", value: { n: 1 } })).toEqual({
+      repeated: true,
+    });
+    // Without a value it is null, and a text that jsonb cannot hold is another value.
+    await sql("select $schema.send_signal('paid', key => '3')");
+    expect(await holdfast.signal("paid", { key: "3" })).toEqual({ repeated: true });
+    await holdfast.signal("paid", { key: "4", value: "a\0b" });
+    expect(await refusal(sql("select $schema.send_signal('paid', '4', '1')"))).toMatchObject({
+      code: "HF006",
+    });
+  });
+
+  test("wrong parameters of a signal are refused by name", async ({ scene: { sql, holdfast } }) => {
+    await holdfast.runs.list();
+    const wrong = async (call: string) =>
+      (await refusal(sql(`select $schema.send_signal(${call})`))).message;
+    expect(await wrong("'', 'k'")).toMatch(/^name: must be a text/);
+    expect(await wrong("'n', null")).toMatch(/^name and key: must be texts/);
+    expect(await wrong("'n', 'k', to_jsonb(repeat('x', 300000))")).toMatch(/^value: has \d+ bytes/);
+    expect(await wrong("'n', 'k', retention => interval '-1 day'")).toMatch(/^retention: must not/);
+  });
 }
 
 function rightTests(): void {

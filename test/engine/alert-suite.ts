@@ -267,6 +267,30 @@ export function alertSuite(test: WorldTest): void {
     expect(page.lines()).toEqual(["opened noWorker study", "resolved noWorker study"]);
   });
 
+  test("waiting_too_long: a run that waits for a signal for longer, but not one that sleeps", async ({
+    world,
+  }) => {
+    const one = world.member({ ...QUIET });
+    const approve = one.holdfast.job("approve", {
+      run: async (_: unknown, ctx) => void (await ctx.waitFor("approved", { key: "o-7" })),
+    });
+    const nap = one.holdfast.job("nap", { run: (_: unknown, ctx) => ctx.sleep("9h") });
+    await one.holdfast.start();
+    await approve.enqueue({});
+    await nap.enqueue({});
+    const page = await watcher(world, { alerts: { waiting_too_long: "1h" } });
+    await world.clock.advance(58 * MINUTE);
+    expect(page.lines()).toEqual([]);
+    await world.clock.advance(4 * MINUTE);
+    expect(page.lines()).toEqual(["opened waiting_too_long approve"]);
+    expect(page.notices[0]?.message).toMatch(
+      /^1 run waits for longer than expected: \S+ for 1 h.*, for the signal "approved"\.$/,
+    );
+    await one.holdfast.signal("approved", { key: "o-7" });
+    await world.clock.advance(2 * MINUTE);
+    expect(page.lines().at(-1)).toBe("resolved waiting_too_long approve");
+  });
+
   test("noWorker: a queue that is paused waits for people, not for a worker", async ({ world }) => {
     const page = await watcher(world, {
       prepare: ({ holdfast }) => void holdfast.job("study", { run: async () => undefined }),

@@ -1,6 +1,6 @@
 // A process dies at its n-th statement, for every n, before it or before its answer, in a handler that
-// commits its work with its run, and in one that commits it with items. Another process goes on. In the
-// end there is one effect for every completed run and for every item, and never one more.
+// commits its work with its run, with items, or with steps between waits. Another process goes on. In the
+// end there is one effect for every completed run, item, step and called run, and never one more.
 
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -42,10 +42,36 @@ type Ground = {
 
 type Handler = (ctx: RunContext, write: (what: string) => (tx: unknown) => unknown) => unknown;
 
-const HANDLERS: Readonly<Record<string, Handler>> = {
-  "ctx.commit": (ctx, write) => ctx.commit(write(ctx.runId)),
-  "items with tx": async (ctx, write) => {
-    for (const key of KEYS) await ctx.item(key, write(`${ctx.runId} ${key}`), { tx: true });
+type Scenario = {
+  readonly keys: readonly string[];
+  readonly handler: Handler;
+  /** Processes die at every so many statements. */
+  readonly stride?: number;
+};
+
+const SCENARIOS: Readonly<Record<string, Scenario>> = {
+  "ctx.commit": { keys: [""], handler: (ctx, write) => ctx.commit(write(ctx.runId)) },
+  "items with tx": {
+    keys: KEYS.map((key) => ` ${key}`),
+    handler: async (ctx, write) => {
+      for (const key of KEYS) await ctx.item(key, write(`${ctx.runId} ${key}`), { tx: true });
+    },
+  },
+  "steps with tx between waits": {
+    keys: [" a", " b", " called"],
+    stride: 4,
+    handler: async (ctx, write) => {
+      const step = (name: string) => ctx.step(name, write(`${ctx.runId} ${name}`), { tx: true });
+      await step("a");
+      await ctx.sleep(1);
+      const key = ctx.runId;
+      const [called] = await Promise.all([
+        ctx.call("called", { what: `${key} called`, key }),
+        ctx.waitFor("done", { key }),
+      ]);
+      expect(called).toBe(`${key} called`);
+      await step("b");
+    },
   },
 };
 
@@ -134,10 +160,14 @@ function instance(ground: Ground, params: { time: Time; cut: Cut | null; handler
     },
   );
   const write = (what: string) => (tx: unknown) => ground.write(tx, what);
-  const study = holdfast.job("study", {
-    lease: "30s",
-    retry: { attempts: 20, delay: "1ms", max: "1ms" },
-    run: (_, ctx) => handler(ctx, write),
+  const common = { lease: "30s", retry: { attempts: 20, delay: "1ms", max: "1ms" } } as const;
+  const study = holdfast.job("study", { ...common, run: (_, ctx) => handler(ctx, write) });
+  holdfast.job("called", {
+    ...common,
+    run: async ({ what, key }: { what: string; key: string }, ctx) => {
+      await holdfast.signal("done", { key, value: what });
+      return ctx.commit(write(what));
+    },
   });
   return { holdfast, study };
 }
@@ -173,20 +203,19 @@ async function killedAt(
 
 function describeKilled(name: string, makeGround: () => Promise<Ground>): void {
   describe.concurrent(name, () => {
-    for (const [what, handler] of Object.entries(HANDLERS)) {
+    for (const [what, { keys, handler, stride = 1 }] of Object.entries(SCENARIOS)) {
       for (const fate of ["before", "after"] as const) {
         test(`${what}: a process that dies ${fate === "before" ? "before" : "after"} any of its statements leaves one effect for each`, {
-          timeout: 120_000,
+          timeout: 600_000,
         }, async () => {
           const ground = await makeGround();
           const time = new Time();
           const expected: string[] = [];
           let number = 1;
-          for (let hasDied = true; hasDied && number < 200; number += 1) {
+          for (let hasDied = true; hasDied && number < 200; number += stride) {
             const answer = await killedAt(ground, { number, fate, handler, time });
             hasDied = answer.hasDied;
-            const effects = what === "ctx.commit" ? [""] : KEYS.map((key) => ` ${key}`);
-            expected.push(...effects.map((each) => `${answer.id}${each}`));
+            expected.push(...keys.map((key) => `${answer.id}${key}`));
             expect(await ground.effects()).toEqual([...expected].sort());
           }
           expect(number).toBeGreaterThan(5);

@@ -4,6 +4,7 @@ import { expect } from "vitest";
 import type { RetryOptions } from "../../src/runs/rules/retry.js";
 import type { Run } from "../../src/runs/view.js";
 import type { RunContext } from "../../src/worker/handler/context.js";
+import { Effects } from "./effects.js";
 import {
   aborted,
   Door,
@@ -391,6 +392,48 @@ export function stepSuite(test: WorldTest): void {
     expectEnded(run, "failed", 1);
     expect(tries).toBe(2);
   });
+
+  test("a step with tx is stored with what it did, or neither is", async ({ world }) => {
+    const effects = await Effects.open(world);
+    const run = await ran(world, async (ctx) => {
+      const tx = { tx: true } as const;
+      const first = await ctx.step("a", effects.write("a", { n: ctx.fence }), tx);
+      const failed = await outcome(ctx.step("b", effects.writeAndThrow("b", new Error("no")), tx));
+      const refused = await outcome(ctx.step("c", effects.write("c", new Map()), tx));
+      await ctx.sleep("1h");
+      const retry = { attempts: 2, delay: "1s" } as const;
+      const tries: number[] = [];
+      const fn = (handle: unknown) => {
+        tries.push(tries.length);
+        return effects.write("d", ctx.attempt)(handle);
+      };
+      return [first, failed, refused, await ctx.step("d", fn, { tx: true, retry }), tries.length];
+    });
+    expectEnded(run, "completed", 1);
+    expect(run.result).toEqual([{ n: expect.any(Number) }, "no", "STEP_NOT_JSON", 1, 1]);
+    expect(await effects.all()).toEqual(["a", "d"]);
+  });
+
+  for (const fault of ["before", "after"] as const) {
+    test(`a step with tx whose answer is lost ${fault} it took effect is done once`, async ({
+      world,
+    }) => {
+      const effects = await Effects.open(world);
+      const member = world.member();
+      const study = member.holdfast.job("study", {
+        retry: ONCE_MORE,
+        run: (_, ctx) => ctx.step("a", effects.write("a", ctx.attempt), { tx: true }),
+      });
+      await member.holdfast.start();
+      member.faults.fail("commits.step", fault);
+      const { id } = await study.enqueue({});
+      const attempt = fault === "after" ? 1 : 2;
+      const run = await world.ended(id);
+      expectEnded(run, "completed", attempt);
+      expect(run.result).toBe(`${attempt}`);
+      expect(await effects.all()).toEqual(["a"]);
+    });
+  }
 
   test("steps and waits inside of a step, an item or a commit are refused", async ({ world }) => {
     const run = await ran(world, async (ctx) => {

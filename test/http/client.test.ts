@@ -350,6 +350,7 @@ test("the built client brings no package, no built-in module, no engine and no s
     "shared",
     "shared/adapters",
     "shared/errors",
+    "worker/handler",
     "worker/rules",
   ]);
   expect(foreign).toEqual([]);

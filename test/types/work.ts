@@ -32,6 +32,10 @@ holdfast.job("study", {
       tx: true,
     });
     same<typeof rows>()<Record<string, unknown>[]>();
+    const paid = await ctx.step("f", (tx: SqliteHandle) => tx.prepare("…").run({}).changes, {
+      tx: true,
+    });
+    same<typeof paid>()<number | bigint>();
     // @ts-expect-error There is no such way.
     await ctx.item("d", () => 1, { onError: "ignore" });
     // @ts-expect-error An outcome is a text.

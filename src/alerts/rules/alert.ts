@@ -13,6 +13,7 @@ export const ALERT_KINDS = [
   "skipped",
   "clockSkew",
   "slowClaims",
+  "waiting_too_long",
 ] as const;
 export type AlertKind = (typeof ALERT_KINDS)[number];
 
@@ -33,6 +34,7 @@ export const SEVERITY_OF: { readonly [K in AlertKind]: Severity } = {
   skipped: "warning",
   clockSkew: "warning",
   slowClaims: "warning",
+  waiting_too_long: "warning",
 };
 
 export const SUBJECT_TYPES = ["job", "schedule", "instance", "database"] as const;

@@ -36,6 +36,7 @@ export function observationParams(
     unattendedMs: rules.noWorker,
     skewMs: rules.clockSkew,
     transactionMs: rules.slowClaims,
+    waitedMs: rules.waiting_too_long,
     ratesOf: own.flatMap(({ name, its }) =>
       its.failureRate ? [{ schedule: name, overMs: its.failureRate.overMs }] : [],
     ),
@@ -91,6 +92,7 @@ export function findAlerts(observed: AlertObservation, rules: AlertRules): reado
     ...ticks(seen),
     ...streaks(seen),
     ...skipped(seen),
+    ...waitingTooLong(observed),
     ...databaseFindings(seen),
   ];
 }
@@ -293,6 +295,15 @@ function skipped({ observed, ruleOf }: Seen): readonly Finding[] {
       },
     ];
   });
+}
+
+function waitingTooLong({ waits }: AlertObservation): readonly Finding[] {
+  return bySubject(waits, ({ job }) => ({ type: "job", name: job })).map(([subject, runs]) => ({
+    kind: "waiting_too_long",
+    subject,
+    message: messages.waitingTooLong(runs),
+    evidence: { runs: runs.slice(0, messages.SHOWN_MAX), count: runs.length },
+  }));
 }
 
 function databaseFindings({ observed, rules }: Seen): readonly Finding[] {

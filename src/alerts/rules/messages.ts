@@ -3,7 +3,13 @@
 import { formatDuration } from "../../shared/duration.js";
 import { storableText } from "../../shared/json.js";
 import type { AlertKind } from "./alert.js";
-import type { Culprit, ObservedEnd, ObservedRun, ObservedTick } from "./observation.js";
+import type {
+  Culprit,
+  ObservedEnd,
+  ObservedRun,
+  ObservedTick,
+  ObservedWait,
+} from "./observation.js";
 
 /** How many are named. */
 export const SHOWN_MAX = 5;
@@ -22,6 +28,14 @@ export function slow(runs: readonly ObservedRun[]): string {
     return `${id} for ${formatDuration(ranMs)}, ${many(items, "item")} done`;
   });
   return `${many(runs.length, "run")} ${runs.length === 1 ? "takes" : "take"} longer than expected: ${list(shown)}.`;
+}
+
+export function waitingTooLong(runs: readonly ObservedWait[]): string {
+  const shown = runs.map(({ id, kind, name, waitedMs }) => {
+    const what = kind === "signal" ? "the signal" : "a run of";
+    return `${id} for ${formatDuration(waitedMs)}, for ${what} ${JSON.stringify(name)}`;
+  });
+  return `${many(runs.length, "run")} ${runs.length === 1 ? "waits" : "wait"} for longer than expected: ${list(shown)}.`;
 }
 
 export function running(count: number, above: number): string {

@@ -37,6 +37,16 @@ export type ObservedJob = {
   readonly runs: number;
 };
 
+/** A suspended run that waits for a signal or for a run that it called. */
+export type ObservedWait = {
+  readonly id: RunId;
+  readonly job: string;
+  readonly kind: "signal" | "run";
+  /** The name of the signal, or the job of the called run. */
+  readonly name: string;
+  readonly waitedMs: number;
+};
+
 /** The newest ledger row of a schedule, if it reports a problem. */
 export type ObservedTick = {
   readonly schedule: string;
@@ -121,6 +131,8 @@ export type AlertObservation = {
     readonly bySchedule: Readonly<Record<string, number>>;
   };
   readonly jobs: readonly ObservedJob[];
+  /** The longest waits first; one for each run. */
+  readonly waits: readonly ObservedWait[];
   readonly ticks: readonly ObservedTick[];
   readonly jobRates: readonly ObservedRate[];
   readonly scheduleRates: readonly ObservedRate[];
@@ -140,6 +152,7 @@ export type ObservationParams = {
   readonly unattendedMs: number | null;
   readonly skewMs: number | null;
   readonly transactionMs: number | null;
+  readonly waitedMs: number | null;
   readonly ratesOf: readonly { readonly schedule: string; readonly overMs: number }[];
   /** How many of the newest ledger rows to read of schedules that skip. */
   readonly skips: number | null;

@@ -58,6 +58,8 @@ export type AlertRuleOptions = ScheduleAlertOptions & {
   readonly clockSkew?: Duration | false | undefined;
   /** A transaction that is open for longer, or tables that vacuum cannot clean. @default off */
   readonly slowClaims?: Duration | false | undefined;
+  /** A suspended run that has waited for a signal or a called run for longer. Sleeps do not count. @default off */
+  readonly waiting_too_long?: Duration | false | undefined;
 };
 
 /** Checked rules; null: off. A schedule stores only the members that it sets. */
@@ -84,6 +86,7 @@ export type AlertRules = ScheduleAlertRules & {
   readonly noWorker: number | null;
   readonly clockSkew: number | null;
   readonly slowClaims: number | null;
+  readonly waiting_too_long: number | null;
 };
 
 export const DEFAULT_RULES: AlertRules = {
@@ -99,6 +102,7 @@ export const DEFAULT_RULES: AlertRules = {
   noWorker: 5 * 60_000,
   clockSkew: 5_000,
   slowClaims: null,
+  waiting_too_long: null,
 };
 
 export const NO_RULES = Object.fromEntries(
@@ -132,6 +136,7 @@ const READERS: { readonly [K in keyof AlertRules]: Read } = {
   noWorker: duration({ min: 1_000, max: 30 * DAY_MS, example: '"5m"' }),
   clockSkew: duration({ min: 100, max: DAY_MS, example: '"5s"' }),
   slowClaims: duration({ min: 1_000, max: 30 * DAY_MS, example: '"5m"' }),
+  waiting_too_long: duration({ min: 1_000, max: 365 * DAY_MS, example: '"3d"' }),
   stuck: flag,
   broken: flag,
   running: readRunning,

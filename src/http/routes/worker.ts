@@ -1,10 +1,12 @@
 // Serves remote workers. A run is named by its id and fence; a call with an old fence gets 409 and changes nothing.
 
+import type { RemoteNewWait } from "../../remote/remote-steps.js";
 import { ConfigurationError } from "../../shared/errors.js";
 import { readInstant } from "../../shared/instant.js";
-import { callerOf, requireJob } from "../reach.js";
+import { callerOf, requireJob, requireReach } from "../reach.js";
 import { type Call, given, type Implementation, on, reply } from "../router.js";
 import { ROUTES } from "../wire/contract.js";
+import type { NewWaitBody } from "../wire/worker.js";
 
 export const workerRoutes: readonly Implementation[] = [
   on(ROUTES.claimRuns, async ({ holdfast, body, request, granted, access, caller }) => {
@@ -29,6 +31,23 @@ export const workerRoutes: readonly Implementation[] = [
     const { fence: _, instance: __, ...progress } = body;
     await holdfast.remote.progress(await claimedGrant(call), given(progress));
     return reply({ ok: true });
+  }),
+  on(ROUTES.storeSteps, async (call) => {
+    const { steps = [], after } = call.body;
+    const asked = { steps: steps.map(given), ...(after === undefined ? {} : { after }) };
+    const stored = await call.holdfast.remote.steps(await claimedGrant(call), asked);
+    return reply({ ok: true, ...stored });
+  }),
+  on(ROUTES.waitRun, async (call) => {
+    const { holdfast, granted, body } = call;
+    const { fence: _, instance: __, waits = [], ...rest } = body;
+    const grant = await claimedGrant(call);
+    // A worker makes runs only of jobs that its credential is for.
+    if (granted.scopes.has("worker"))
+      for (const wait of waits)
+        if (wait.kind === "run") await requireReach({ holdfast, granted }, wait.job, wait.queue);
+    const asked = { ...given(rest), waits: waits.map((wait) => newWait(given(wait))) };
+    return reply({ ok: true, ...(await holdfast.remote.wait(grant, asked)) });
   }),
   on(ROUTES.storeItems, async (call) => {
     const { holdfast, body } = call;
@@ -61,6 +80,17 @@ export const workerRoutes: readonly Implementation[] = [
     return reply({ ok: true });
   }),
 ];
+
+/** JSON has no instants: a sleep until one is written in a member of its own. */
+function newWait(wait: NewWaitBody): RemoteNewWait {
+  if (wait.kind !== "sleep") return wait as RemoteNewWait;
+  const { until, time, ...rest } = wait;
+  if ((until === undefined) === (time === undefined)) {
+    const message = 'must be given, or until, and not both: { kind: "sleep", time: "10m" }';
+    throw new ConfigurationError([{ field: "waits.time", message }]);
+  }
+  return { ...rest, time: until === undefined ? (time as string) : instant(until, "waits.until") };
+}
 
 type OfRun = Pick<Call, "holdfast" | "granted" | "params"> & {
   readonly body: { readonly fence: number; readonly instance?: string | undefined };

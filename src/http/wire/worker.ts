@@ -3,6 +3,7 @@
 import { z } from "zod";
 import {
   anyJson,
+  duration,
   givenInstant,
   givenName,
   instantOrNull,
@@ -10,6 +11,7 @@ import {
   ok,
   route,
   storable,
+  storedError,
   uuid,
 } from "./schemas.js";
 
@@ -26,6 +28,83 @@ const remoteError = z.strictObject({
   stack: z.string().max(100_000).optional(),
 });
 
+const stepName = storable(z.string().min(1).max(210));
+
+const remoteStep = z
+  .object({
+    name: z.string(),
+    no: z.number(),
+    kind: z.enum(["step", "sleep", "signal", "run"]),
+    value: anyJson,
+    error: z
+      .object({ status: z.enum(["failed", "cancelled"]), error: storedError.nullable() })
+      .nullable(),
+    signal: z.string().nullable(),
+    key: z.string().nullable(),
+    run: uuid.nullable(),
+  })
+  .meta({ id: "RemoteStep", description: "what has ended, in the order of `no`" });
+
+const remoteWait = z
+  .object({
+    name: z.string(),
+    kind: z.enum(["retry", "sleep", "signal", "run"]),
+    leftMs: z.number().nullable().meta({ description: "until its deadline; null: it has none" }),
+    signal: z.string().nullable(),
+    key: z.string().nullable(),
+    run: uuid.nullable(),
+    tries: z.number(),
+  })
+  .meta({ id: "RemoteWait", description: "a wait that is open" });
+
+const remoteSteps = {
+  steps: z.array(remoteStep),
+  waits: z.array(remoteWait),
+  hasMoreSteps: z
+    .boolean()
+    .meta({ description: "the others: POST /api/runs/{id}/steps with `after`" }),
+};
+
+/** A wait that begins, with the options of `ctx.sleep`, `ctx.waitFor` and `ctx.call`. */
+const newWait = z.discriminatedUnion("kind", [
+  z.strictObject({
+    kind: z.literal("sleep"),
+    name: stepName.optional(),
+    time: duration.optional(),
+    until: givenInstant.optional(),
+  }),
+  z.strictObject({
+    kind: z.literal("signal"),
+    name: stepName.optional(),
+    signal: givenName,
+    key: z.string().max(500).optional(),
+    timeout: duration.optional(),
+    since: z.string().max(64).optional().meta({ description: '"any" or an instant' }),
+  }),
+  z.strictObject({
+    kind: z.literal("run"),
+    name: stepName.optional(),
+    job: givenName,
+    input: anyJson.optional(),
+    onCancel: z.enum(["cancel", "leave"]).optional(),
+    at: givenInstant.optional(),
+    delay: duration.optional(),
+    priority: z.number().optional(),
+    queue: givenName.optional(),
+    tags: z.array(z.string()).max(50).optional(),
+  }),
+  z.strictObject({
+    kind: z.literal("retry"),
+    name: stepName,
+    delayMs: z.number().min(0).max(MS_MAX),
+    tries: z.number().int().min(1).max(10_000),
+    error: storedError.optional(),
+  }),
+]);
+
+/** A wait as callers send it. */
+export type NewWaitBody = z.output<typeof newWait>;
+
 const claimedSchema = z
   .looseObject({
     id: uuid,
@@ -40,6 +119,7 @@ const claimedSchema = z
     idempotencyKey: z.string(),
     tags: z.array(z.string()),
     traceparent: z.string().nullable(),
+    ...remoteSteps,
   })
   .meta({ id: "ClaimedRun" });
 
@@ -117,6 +197,68 @@ export const WORKER_ROUTES = {
     body: z.strictObject({ instance: claimer, fence }),
     refusals: [409],
     responses: { 200: ok },
+  }),
+  storeSteps: route({
+    method: "POST",
+    path: "/api/runs/{id}/steps",
+    scope: "worker",
+    isLimitable: true,
+    isCallback: true,
+    summary:
+      "Stores finished steps of a run. With `after` it records the ends of waits that are over, and returns what is stored after that number.",
+    body: z.strictObject({
+      instance: claimer,
+      fence,
+      steps: z
+        .array(
+          z.strictObject({
+            name: stepName,
+            value: anyJson.optional(),
+            tries: z.number().int().min(1).max(10_000).optional(),
+            durationMs: z.number().min(0).max(MS_MAX).optional(),
+          }),
+        )
+        .max(1_000)
+        .optional(),
+      after: z.number().int().min(0).max(LINES_MAX).optional(),
+    }),
+    refusals: [409],
+    responses: {
+      200: z.object({
+        ok: z.literal(true),
+        stored: z.array(z.object({ name: z.string(), no: z.number() })),
+        ...remoteSteps,
+      }),
+    },
+  }),
+  waitRun: route({
+    method: "POST",
+    path: "/api/runs/{id}/wait",
+    scope: "worker",
+    isLimitable: true,
+    isCallback: true,
+    summary:
+      "Begins waits of a run and suspends it: when one ends the run is claimed anew, with a new fence. `suspend: false` only begins them.",
+    body: z.strictObject({
+      instance: claimer,
+      fence,
+      waits: z.array(newWait).max(1_000).optional(),
+      suspend: z.boolean().optional(),
+      retries: z
+        .array(stepName)
+        .max(10_000)
+        .optional()
+        .meta({ description: "steps that wait for their next try; other retries are forgotten" }),
+    }),
+    refusals: [403, 404, 409],
+    responses: {
+      200: z.object({
+        ok: z.literal(true),
+        state: z.enum(["held", "suspended"]),
+        wakeInMs: z.number().nullable(),
+        waits: z.array(remoteWait),
+      }),
+    },
   }),
   storeItems: route({
     method: "POST",

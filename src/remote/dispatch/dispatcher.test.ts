@@ -27,6 +27,9 @@ const RUN = {
   mode: "enqueued" as const,
   nominalAt: null,
   tags: ["night"],
+  steps: [],
+  waits: [],
+  hasMoreSteps: false,
 };
 
 function scene(changes: Partial<WorkerTargetOptions> = {}) {
@@ -75,11 +78,16 @@ describe("what a worker gets", () => {
       mode: "enqueued",
       nominalAt: null,
       tags: ["night"],
+      steps: [],
+      waits: [],
+      hasMoreSteps: false,
       callbacks: {
         heartbeat: `${base}/heartbeat`,
         progress: `${base}/progress`,
         items: `${base}/items`,
         logs: `${base}/logs`,
+        steps: `${base}/steps`,
+        wait: `${base}/wait`,
         complete: `${base}/complete`,
         fail: `${base}/fail`,
       },

@@ -29,6 +29,10 @@ export type DispatchedRun = {
   /** The tick's own time; null unless it was scheduled. */
   readonly nominalAt: string | null;
   readonly tags: readonly string[];
+  /** What earlier attempts stored: finished steps, and open waits. */
+  readonly steps: readonly unknown[];
+  readonly waits: readonly unknown[];
+  readonly hasMoreSteps: boolean;
 };
 
 export type DispatchOrder = {
@@ -71,7 +75,9 @@ export type DispatcherParams = DispatchConfig & {
 };
 
 /** The callbacks of a worker, each under the run's own address. */
-const CALLBACKS = ["heartbeat", "progress", "items", "logs", "complete", "fail"] as const;
+const CALLBACKS = [
+  ...(["heartbeat", "progress", "items", "logs", "steps", "wait", "complete", "fail"] as const),
+];
 const EXCERPT_MAX = 2_000;
 /** Statuses of a target that is unavailable at the moment. */
 const UNAVAILABLE: ReadonlySet<number> = new Set([502, 503, 504]);

@@ -112,6 +112,19 @@ where l.due_at <= :now - :unattendedMs
 order by l.job, l.queue limit 1000`,
 };
 
+/** Of each suspended run its longest wait for a signal or a called run. What has ended wakes the run by itself. */
+export const WAITS = /* sql */ `
+with now as materialized (select {now} as at)
+select w.run, l.job, w.kind, coalesce(w.signal, w.key) as name, now.at - w.since as waited_ms
+from {wait} w cross join now
+join {waiting} s on s.id = w.run
+join {lane} l on l.id = s.lane
+where w.kind in (2, 3) and w.ended_at is null and w.since <= now.at - :waitedMs::bigint and s.asleep_at is not null
+  and not exists (
+    select 1 from {wait} o where o.run = w.run and o.kind in (2, 3) and o.ended_at is null
+      and (o.since < w.since or (o.since = w.since and o.name < w.name)))
+order by w.since, w.run limit 1000`;
+
 export const SKEWED = /* sql */ `
 select i.id, i.skew_ms from {instance} i cross join (select {now} as at) now
 where i.retired_at is null and i.seen_at > now.at - {greatest}(60000, 3 * i.poll_ms)

@@ -12,6 +12,7 @@ import type {
   ObservedSchedule,
   ObservedSkip,
   ObservedTick,
+  ObservedWait,
 } from "../../alerts/rules/observation.js";
 import type { ScheduleAlertRules } from "../../alerts/rules/rules.js";
 import { REASONS } from "../../schedules/rules/tick.js";
@@ -57,12 +58,13 @@ export function* observeRest(
   params: ObservationParams,
 ): Statements<Omit<ObservedRest, "culprits">> {
   const { silentMs, ranMs, isRunningCounted, runningOf, unattendedMs, skewMs, ratesOf } = params;
-  const { ends, skips } = params;
+  const { ends, skips, waitedMs } = params;
   const isRunAsked = silentMs !== null || ranMs !== null;
   const isRunningAsked = isRunningCounted || runningOf.length > 0;
   const runs = yield* rowsIf(isRunAsked, sql.HELD_RUNS, { silentMs, ranMs });
   const running = yield* rowsIf(isRunningAsked, sql.RUNNING, { schedules: runningOf });
   const jobs = yield* rowsIf(unattendedMs !== null, sql.UNATTENDED, { unattendedMs });
+  const waits = yield* rowsIf(waitedMs !== null, sql.WAITS, { waitedMs });
   const skews = yield* rowsIf(skewMs !== null, sql.SKEWED, { skewMs });
   const asked = JSON.stringify(ratesOf);
   const rates = yield* rowsIf(ratesOf.length > 0, sql.RATES, { ratesOf: asked });
@@ -75,6 +77,7 @@ export function* observeRest(
     runs: runs.map(toObservedRun),
     running: toRunning(running),
     jobs: jobs.map(toObservedJob),
+    waits: waits.map(toObservedWait),
     skews: skews.map(toSkew),
     scheduleRates: rates.map(toObservedRate),
     ends: ended.map(toObservedEnd),
@@ -154,6 +157,16 @@ function toObservedJob(row: Row): ObservedJob {
     queue: String(row.queue),
     oldestDueAt: Number(row.due_at),
     runs: Number(row.runs),
+  };
+}
+
+function toObservedWait(row: Row): ObservedWait {
+  return {
+    id: String(row.run),
+    job: String(row.job),
+    kind: Number(row.kind) === 2 ? "signal" : "run",
+    name: String(row.name),
+    waitedMs: Number(row.waited_ms),
   };
 }
 

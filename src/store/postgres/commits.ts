@@ -7,6 +7,7 @@ import type { Settlement } from "../claims.js";
 import {
   type CommitItemParams,
   type CommitParams,
+  type CommitStepParams,
   type CommitVerbs,
   endsTransaction,
   type OpenTransaction,
@@ -14,6 +15,9 @@ import {
   type Transactor,
 } from "../commits.js";
 import type { ItemResult } from "../items.js";
+import type { Statements } from "../session.js";
+import { render } from "../sql/dialect.js";
+import { storeWork } from "../steps.js";
 import {
   isWorthRepeating,
   LinkFailure,
@@ -73,6 +77,26 @@ export class PostgresCommits implements CommitVerbs {
       if (answer !== "stored") throw new RolledBack(answer);
       return "stored";
     });
+  }
+
+  step({ work, ...params }: CommitStepParams): Promise<number | "stale"> {
+    return this.#transact<number | "stale">("commits.step", params, async ({ tx, query }) => {
+      const step = await work(tx);
+      const no = await this.#driveForeign(query, storeWork({ ...params, step }));
+      if (no === "stale") throw new RolledBack(no);
+      return no;
+    });
+  }
+
+  /** Statements that are written once, in a user's transaction: each of them returns rows. */
+  async #driveForeign<T>(query: OpenTransaction["query"], steps: Statements<T>): Promise<T> {
+    let next = steps.next();
+    while (!next.done) {
+      const { sql, params } = next.value;
+      const text = render(sql, "postgres");
+      next = steps.next(await this.#session.withinForeign(query, text, params as Row));
+    }
+    return next.value;
   }
 
   /** Before COMMIT is sent every failure is certain. After that only a reply of the server is. */

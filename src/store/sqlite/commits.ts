@@ -5,11 +5,13 @@ import { TxEndedError, TxMustBeSyncError } from "../../shared/errors.js";
 import {
   type CommitItemParams,
   type CommitParams,
+  type CommitStepParams,
   type CommitVerbs,
   RolledBack,
   ThrownByWork,
 } from "../commits.js";
 import type { ItemResult } from "../items.js";
+import { storeWork } from "../steps.js";
 import type { SqliteFile } from "./connection/connection.js";
 import { type SqliteHandle, type SqliteTx, transactionHandle } from "./connection/handle.js";
 import type { SqliteItems } from "./items.js";
@@ -52,6 +54,15 @@ export class SqliteCommits implements CommitVerbs {
       const [answer] = this.#items.storeNow([item], this.#session.now());
       if (answer !== "stored") throw new RolledBack(answer);
       return "stored";
+    });
+  }
+
+  step({ work, ...grant }: CommitStepParams): Promise<number | "stale"> {
+    return this.#transact<number | "stale">("ctx.step", () => {
+      const step = this.#work("ctx.step", work);
+      const no = this.#session.drive(storeWork({ ...grant, step }), this.#session.now());
+      if (no === "stale") throw new RolledBack(no);
+      return no;
     });
   }
 

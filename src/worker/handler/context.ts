@@ -19,9 +19,9 @@ import type {
   ReceivedSignal,
   SleepOptions,
   StepOptions,
-  Steps,
   WaitForOptions,
-} from "./steps.js";
+} from "./step-options.js";
+import type { Steps } from "./steps.js";
 
 /** The services of the worker that a context calls; one object for all runs. */
 export type ContextServices = {
@@ -147,15 +147,17 @@ export class RunContext {
 
   /**
    * Runs `fn` until it has succeeded once in the life of this run, and stores its value before it returns it: later
-   * executions get the stored value. A crash between the effect of `fn` and the store repeats `fn`.
+   * executions get the stored value. A crash between the effect of `fn` and the store repeats `fn`. With `tx: true` the
+   * work of `fn` in `tx` and the step commit together.
    */
-  step<Value>(
+  step<Value, Tx = TransactionHandle>(
     name: string,
-    fn: () => Value | Promise<Value>,
+    fn: (tx: Tx) => Value | Promise<Value>,
     options: StepOptions = {},
   ): Promise<Value> {
     return this.#durable(
-      (steps, attempt) => steps.step(attempt, name, fn, options) as Promise<Value>,
+      (steps, attempt) =>
+        steps.step(attempt, name, fn as (tx: never) => unknown, options) as Promise<Value>,
     );
   }
 

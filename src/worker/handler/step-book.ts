@@ -24,6 +24,7 @@ import { describeFailure, OWN_FOLDER } from "../../shared/failure.js";
 import { encodeStep } from "../../shared/json.js";
 import type { Ports, Timer } from "../../shared/ports.js";
 import { retryWhileUnavailable } from "../../shared/retry-while-unavailable.js";
+import type { Grant } from "../../store/claims.js";
 import type {
   Collected,
   NewStep,
@@ -33,18 +34,35 @@ import type {
   Suspended,
   WaitRecord,
 } from "../../store/steps.js";
-import type { Store } from "../../store/store.js";
-import { type AttemptView, isFirstGrant } from "../attempt-view.js";
+import type { AttemptView } from "../attempt-view.js";
 import { classifyFailure } from "../rules/classify.js";
-import { insideOf } from "./nesting.js";
+
+export type { NewStep, NewWait, StepRecord, WaitRecord };
+
+/** What a book knows of its execution, and changes in it. */
+export type BookedAttempt = Pick<
+  AttemptView,
+  "openCalls" | "hasReturned" | "suspension" | "commitPhase" | "stopReason" | "abort"
+>;
+
+/** Where steps and waits are kept: in the database, or behind a server. Every call carries the fence. */
+export type StepLedger = {
+  finish(steps: readonly NewStep[]): Promise<readonly number[] | "stale">;
+  wait(waits: readonly NewWait[]): Promise<OpenWaits | "stale">;
+  collect(): Promise<Collected | "stale">;
+  list(after: number): Promise<{ readonly steps: readonly StepRecord[]; readonly isAll: boolean }>;
+};
 
 export type BookTools = {
-  readonly store: Store;
-  readonly ports: Ports;
+  readonly grant: Grant;
+  readonly ledger: StepLedger;
+  readonly ports: Pick<Ports, "clock" | "random">;
+  /** No earlier execution has stored anything. */
+  readonly isFirst: boolean;
   /** Ends the execution once its waits are all that is left. */
-  suspend(attempt: AttemptView, retries: readonly string[]): void;
+  suspend(retries: readonly string[]): void;
   /** Called once in an execution that something has woken: when that was, by the database's clock. */
-  woken(attempt: AttemptView, at: number): void;
+  woken(at: number): void;
 };
 
 /** A call of the handler, from its name to its end. */
@@ -59,16 +77,21 @@ type Pending = {
   due(): void;
 };
 
+/** A try of a step. */
+export type StepTry = { readonly name: string; readonly tries: number; readonly startedMs: number };
+
 export type StepWork = {
   readonly fn: () => unknown;
   readonly retry: RetryPolicy | null;
+  /** Does the work and stores its value in one commit, instead of `fn` and a store of its own. */
+  readonly transact?: (step: StepTry) => Promise<{ readonly no: number; readonly value: string }>;
 };
 
 /** What is left of a deadline is waited for by a timer, which may be early. */
 const TIMER_MAX_MS = 2 ** 31 - 1;
 
 export class StepBook {
-  readonly #attempt: AttemptView;
+  readonly #attempt: BookedAttempt;
   readonly #tools: BookTools;
   readonly #names = new StepNames();
   readonly #recorded = new Map<string, StepRecord>();
@@ -92,7 +115,7 @@ export class StepBook {
   #registering: NewWait[] = [];
   #registered: Promise<void> | null = null;
 
-  constructor(attempt: AttemptView, tools: BookTools) {
+  constructor(attempt: BookedAttempt, tools: BookTools) {
     this.#attempt = attempt;
     this.#tools = tools;
   }
@@ -178,7 +201,7 @@ export class StepBook {
     const change = stored && changeOf(stored as StepAsk, asked);
     if (change) throw new StepChangedError(name, change.stored, change.asked);
     if (!stored && this.#count >= STEPS_MAX)
-      throw new StepsTooManyError(this.#attempt.run.id, STEPS_MAX);
+      throw new StepsTooManyError(this.#tools.grant.id, STEPS_MAX);
     return ended;
   }
 
@@ -195,7 +218,7 @@ export class StepBook {
 
   // ── steps ────────────────────────────────────────────────────────────────────────────────────────
 
-  async #do(call: Call, { fn, retry }: StepWork): Promise<unknown> {
+  async #do(call: Call, { fn, retry, transact }: StepWork): Promise<unknown> {
     const { clock, random } = this.#tools.ports;
     for (;;) {
       const open = this.#open.get(call.name);
@@ -205,9 +228,9 @@ export class StepBook {
       const tries = (this.#open.get(call.name)?.tries ?? 0) + 1;
       const startedMs = clock.monotonicMs();
       try {
-        const value = encodeStep(call.name, await insideOf("a step", fn));
-        const ranMs = clock.monotonicMs() - startedMs;
-        const no = await this.#finish({ name: call.name, value, tries, ranMs });
+        const { no, value } = transact
+          ? await this.#together(transact, { name: call.name, tries, startedMs })
+          : await this.#alone(fn, { name: call.name, tries, startedMs });
         return await this.#deliver(call, no, () => parsed(value));
       } catch (error) {
         const delayMs = retry && this.#retryInMs(error, retry, tries, () => random.next());
@@ -216,6 +239,18 @@ export class StepBook {
         await this.#register({ name: call.name, kind: "retry", delayMs, tries, error: failure });
       }
     }
+  }
+
+  async #together(transact: NonNullable<StepWork["transact"]>, step: StepTry) {
+    const { no, value } = await transact(step);
+    this.#sawStep(step.name, no, value);
+    return { no, value };
+  }
+
+  async #alone(fn: () => unknown, { name, tries, startedMs }: StepTry) {
+    const value = encodeStep(name, await fn());
+    const ranMs = this.#tools.ports.clock.monotonicMs() - startedMs;
+    return { no: await this.#finish({ name, value, tries, ranMs }), value };
   }
 
   /** Null: the error fails the attempt. */
@@ -240,9 +275,7 @@ export class StepBook {
       const steps = this.#finishing;
       this.#finishing = [];
       this.#finished = null;
-      const numbers = await this.#held(() =>
-        this.#tools.store.steps.finish({ ...this.#grant, steps, generation: this.#generation }),
-      );
+      const numbers = await this.#held(() => this.#tools.ledger.finish(steps));
       return new Map(steps.map(({ name }, at) => [name, numbers[at] as number]));
     });
     const no = (await this.#finished).get(step.name) as number;
@@ -254,7 +287,7 @@ export class StepBook {
     this.#open.delete(name);
     this.#recorded.set(name, {
       ...{ name, no, kind: "step", value, error: null, signal: null, key: null, child: null },
-      ...{ fence: this.#grant.fence, tries: 1, startedAt: 0, endedAt: 0 },
+      ...{ fence: this.#tools.grant.fence, tries: 1, startedAt: 0, endedAt: 0 },
     });
   }
 
@@ -267,11 +300,7 @@ export class StepBook {
       const waits = this.#registering;
       this.#registering = [];
       this.#registered = null;
-      this.#sawOpen(
-        await this.#held(() =>
-          this.#tools.store.steps.wait({ ...this.#grant, waits, generation: this.#generation }),
-        ),
-      );
+      this.#sawOpen(await this.#held(() => this.#tools.ledger.wait(waits)));
     });
     await this.#registered;
   }
@@ -349,13 +378,13 @@ export class StepBook {
 
   /** The first execution of a run has stored nothing yet. */
   async #load(): Promise<void> {
-    if (isFirstGrant(this.#attempt)) return;
+    if (this.#tools.isFirst) return;
     const collected = await this.#inTurn(() => this.#collect());
     const wokenAt = firstEnd(collected);
-    if (wokenAt !== null) this.#tools.woken(this.#attempt, wokenAt);
+    if (wokenAt !== null) this.#tools.woken(wokenAt);
     for (let after = 0, isAll = false; !isAll; ) {
       const page = await retryWhileUnavailable(this.#tools.ports.clock, () =>
-        this.#tools.store.steps.list({ id: this.#attempt.run.id, after }),
+        this.#tools.ledger.list(after),
       );
       for (const record of page.steps) this.#recorded.set(record.name, record);
       after = page.steps.at(-1)?.no ?? after;
@@ -365,9 +394,7 @@ export class StepBook {
   }
 
   #collect(): Promise<Collected> {
-    return this.#held(() =>
-      this.#tools.store.steps.collect({ ...this.#grant, generation: this.#generation }),
-    );
+    return this.#held(() => this.#tools.ledger.collect());
   }
 
   #saw(collected: Collected): void {
@@ -384,14 +411,6 @@ export class StepBook {
     for (const wait of waits) this.#open.set(wait.name, wait);
   }
 
-  get #grant() {
-    return { id: this.#attempt.run.id, fence: this.#attempt.claim.fence };
-  }
-
-  get #generation(): number {
-    return this.#attempt.run.extraAttempts;
-  }
-
   #inTurn<T>(work: () => Promise<T>): Promise<T> {
     const mine = this.#lastWrite.then(work, work);
     this.#lastWrite = mine.catch(() => undefined);
@@ -400,7 +419,7 @@ export class StepBook {
 
   async #held<T>(send: () => Promise<T | "stale">): Promise<T> {
     const answer = await retryWhileUnavailable(this.#tools.ports.clock, send);
-    const { id, fence } = this.#grant;
+    const { id, fence } = this.#tools.grant;
     if (answer === "stale") throw new LeaseLostError(id, fence);
     return answer;
   }
@@ -478,8 +497,8 @@ export class StepBook {
       kind === "retry" ? [name] : [],
     );
     this.#attempt.suspension = "suspending";
-    this.#attempt.abort(new SuspendedError(this.#attempt.run.id));
-    this.#tools.suspend(this.#attempt, retries);
+    this.#attempt.abort(new SuspendedError(this.#tools.grant.id));
+    this.#tools.suspend(retries);
   }
 
   /** Sends the suspension after the writes of this run that are in flight. */
@@ -489,7 +508,7 @@ export class StepBook {
 }
 
 /** When the first of what is over has ended; null: the run was woken for nothing. A signal may be older than its wait. */
-function firstEnd({ ended, waits, now }: Collected): number | null {
+export function firstEnd({ ended, waits, now }: Collected): number | null {
   const retries = waits.filter(({ kind, until }) => kind === "retry" && Number(until) <= now);
   const ends = [
     ...ended.map(({ startedAt, endedAt }) => Math.max(startedAt, endedAt)),

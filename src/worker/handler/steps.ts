@@ -1,72 +1,31 @@
-// Serves the durable calls of handlers: `ctx.step`, `ctx.sleep`, `ctx.waitFor` and `ctx.call`. Checks what is asked; the book
-// of each attempt (step-book.ts) finds, stores and suspends.
+// Serves the durable calls of handlers: `ctx.step`, `ctx.sleep`, `ctx.waitFor` and `ctx.call`. The options are read by
+// step-options.ts; the book of each attempt (step-book.ts) finds, stores and suspends.
 
-import type { EnqueueOptions } from "../../runs/enqueue.js";
-import { type RetryOptions, resolveRetry } from "../../runs/rules/retry.js";
-import { type Duration, durationMs, readDuration } from "../../shared/duration.js";
-import {
-  ChildFailedError,
-  ConfigurationError,
-  type Problem,
-  ResultTooLargeError,
-  RunCommittedError,
-  StepNestedError,
-  WaitInStepError,
-} from "../../shared/errors.js";
-import type { StoredError } from "../../shared/failure.js";
-import { readInstant } from "../../shared/instant.js";
-import { RESULT_BYTES_MAX } from "../../shared/json.js";
-import { requireKey, requireName } from "../../shared/names.js";
-import { instantMs, jobName } from "../../shared/options.js";
+import type { Duration } from "../../shared/duration.js";
+import { RunCommittedError, StepNestedError, WaitInStepError } from "../../shared/errors.js";
+import { jobName } from "../../shared/options.js";
 import type { Ports } from "../../shared/ports.js";
-import { gather } from "../../shared/problems.js";
-import { refuseUnknownMembers } from "../../shared/suggest.js";
-import type { NewWait, StepRecord } from "../../store/steps.js";
+import type { NewWait } from "../../store/steps.js";
 import type { Store } from "../../store/store.js";
 import type { Emit } from "../../telemetry/log.js";
-import type { AttemptView } from "../attempt-view.js";
+import { type AttemptView, isFirstGrant } from "../attempt-view.js";
 import type { FanOut } from "./fan-out.js";
-import { currentPart } from "./nesting.js";
-import { StepBook } from "./step-book.js";
-
-export type StepOptions = {
-  /**
-   * Tries of the step itself, which do not count as attempts of the run; its delays suspend the run.
-   * @default one try: an error fails the attempt
-   */
-  readonly retry?: RetryOptions | undefined;
-  /** Not supported for steps yet: `ctx.item` has it. */
-  readonly tx?: false | undefined;
-};
-
-export type SleepOptions = {
-  /** Distinguishes several sleeps of one run. @default "sleep" */
-  readonly name?: string | undefined;
-};
-
-export type WaitForOptions = {
-  /** Which signal of this name. @default the id of the run */
-  readonly key?: string | undefined;
-  /** After this time the call returns null. @default it waits for ever */
-  readonly timeout?: Duration | undefined;
-  /** The oldest signal that counts: an instant, or any. @default since the run was created */
-  readonly since?: "any" | Date | string | undefined;
-  /** Distinguishes several waits for one signal. @default the name of the signal */
-  readonly name?: string | undefined;
-};
-
-export type CallOptions = Omit<
-  EnqueueOptions,
-  "key" | "keyFor" | "onDuplicate" | "maxWait" | "tx"
-> & {
-  /** Distinguishes several calls of one job. @default the name of the job */
-  readonly name?: string | undefined;
-  /** What becomes of the called run if this one ends first. @default "cancel" */
-  readonly onCancel?: "cancel" | "leave" | undefined;
-};
-
-/** A signal that a run has waited for. */
-export type ReceivedSignal<Value = unknown> = { readonly value: Value; readonly at: Date };
+import { currentPart, insideOf } from "./nesting.js";
+import { StepBook, type StepTry } from "./step-book.js";
+import {
+  type CallOptions,
+  type ReceivedSignal,
+  readCall,
+  readSleep,
+  readStep,
+  readWaitFor,
+  type SleepOptions,
+  type StepOptions,
+  toReceived,
+  toResult,
+  type WaitForOptions,
+} from "./step-options.js";
+import { transactStep } from "./step-transaction.js";
 
 export type StepsParams = {
   readonly store: Store;
@@ -96,13 +55,18 @@ export class Steps {
   async step(
     attempt: AttemptView,
     name: string,
-    fn: () => unknown,
+    fn: (tx: never) => unknown,
     options: StepOptions,
   ): Promise<unknown> {
     const part = currentPart();
     if (part) throw new StepNestedError(part);
-    const { retry } = readStep(name, fn, options);
-    return this.#bookOf(attempt, "ctx.step").step(name, { fn, retry });
+    const { retry, isTx } = readStep(name, fn, options);
+    const inside = (tx?: unknown) => insideOf("a step", () => fn(tx as never));
+    const { store, ports, emit } = this.#params;
+    const transact = (step: StepTry) =>
+      transactStep({ store, clock: ports.clock, emit, attempt, fn: inside, step });
+    const work = { fn: inside, retry, ...(isTx ? { transact } : {}) };
+    return this.#bookOf(attempt, "ctx.step").step(name, work);
   }
 
   async sleep(attempt: AttemptView, time: Duration | Date, options: SleepOptions): Promise<void> {
@@ -142,13 +106,25 @@ export class Steps {
 
   #bookOf(attempt: AttemptView, verb: string): StepBook {
     if (attempt.commitPhase !== "none") throw new RunCommittedError(attempt.run.id, verb);
-    attempt.book ??= new StepBook(attempt, {
-      store: this.#params.store,
-      ports: this.#params.ports,
-      suspend: (suspending, retries) => void this.#suspend(suspending, retries),
-      woken: (resumed, at) => this.#params.executor.woken(resumed, at),
-    });
+    attempt.book ??= this.#newBook(attempt);
     return attempt.book as StepBook;
+  }
+
+  #newBook(attempt: AttemptView): StepBook {
+    const { store, ports, executor } = this.#params;
+    const grant = { id: attempt.run.id, fence: attempt.claim.fence };
+    const written = { ...grant, generation: attempt.run.extraAttempts };
+    return new StepBook(attempt, {
+      ...{ grant, ports, isFirst: isFirstGrant(attempt) },
+      ledger: {
+        finish: (steps) => store.steps.finish({ ...written, steps }),
+        wait: (waits) => store.steps.wait({ ...written, waits }),
+        collect: () => store.steps.collect(written),
+        list: (after) => store.steps.list({ id: grant.id, after }),
+      },
+      suspend: (retries) => void this.#suspend(attempt, retries),
+      woken: (at) => executor.woken(attempt, at),
+    });
   }
 
   /** The handler no longer counts; the run is held until the database has let it go. */
@@ -176,113 +152,4 @@ export class Steps {
 function refuseInside(verb: string): void {
   const part = currentPart();
   if (part) throw new WaitInStepError(verb, part);
-}
-
-/** The result of a called run; throws where it failed. */
-function toResult({ name, child, value, error }: StepRecord): unknown {
-  if (error !== null) {
-    const ended = JSON.parse(error) as { status: number; error: string | null };
-    const why = ended.error === null ? null : (JSON.parse(ended.error) as StoredError);
-    throw new ChildFailedError(String(child), ended.status === 3 ? "cancelled" : "failed", why);
-  }
-  const result: unknown = JSON.parse(value ?? "null");
-  const { $truncated, bytes } = (result ?? {}) as { $truncated?: unknown; bytes?: unknown };
-  if ($truncated === true && typeof bytes === "number" && bytes > RESULT_BYTES_MAX)
-    throw new ResultTooLargeError(name, bytes, RESULT_BYTES_MAX);
-  return result;
-}
-
-function toReceived({ value }: StepRecord): ReceivedSignal | null {
-  if (value === null) return null;
-  const received = JSON.parse(value) as { value: unknown; at: number };
-  return { value: received.value, at: new Date(received.at) };
-}
-
-// ── options ──────────────────────────────────────────────────────────────────────────────────────────
-
-/** `#` is kept for the numbers of names that are used again. */
-export function requireStepName(name: unknown, field: string): string {
-  const known = requireName(name, field);
-  if (!known.includes("#")) return known;
-  const message = 'must not contain "#", which numbers names that are used again';
-  throw new ConfigurationError([{ field, message }]);
-}
-
-export function readStep(name: unknown, fn: unknown, options: StepOptions) {
-  const problems = refuseUnknownMembers(options, ["retry", "tx"], "ctx.step()");
-  gather(problems, () => requireStepName(name, "ctx.step(name)"), "");
-  if (typeof fn !== "function")
-    problems.push({ field: "ctx.step(fn)", message: "must be a function that does the step" });
-  const { tx = false } = options;
-  if (tx !== false) {
-    const message =
-      "must be left out; use ctx.item(key, (tx) => …, { tx: true }) to store work and its value in one commit";
-    problems.push({ field: "ctx.step().tx", message });
-  }
-  const retry =
-    options.retry === undefined
-      ? null
-      : gather(problems, () => resolveRetry(options.retry, "ctx.step().retry"), null);
-  if (problems.length > 0) throw new ConfigurationError(problems);
-  return { retry };
-}
-
-export function readSleep(time: unknown, options: SleepOptions) {
-  const problems: Problem[] = refuseUnknownMembers(options, ["name"], "ctx.sleep()");
-  const name = gather(
-    problems,
-    () => requireStepName(options.name ?? "sleep", "ctx.sleep().name"),
-    "",
-  );
-  const isDate = time instanceof Date;
-  const read = isDate ? readInstant(time) : readDuration(time);
-  if (typeof read === "string") problems.push({ field: "ctx.sleep(time)", message: read });
-  if (problems.length > 0) throw new ConfigurationError(problems);
-  return isDate ? { name, until: Number(read) } : { name, delayMs: Number(read) };
-}
-
-export function readCall(job: unknown, options: CallOptions) {
-  const known = ["name", "onCancel", "at", "delay", "priority", "queue", "tags"];
-  const problems: Problem[] = refuseUnknownMembers(options, known, "ctx.call()");
-  const { name, onCancel = "cancel", ...enqueue } = options;
-  const given = gather(
-    problems,
-    () => requireStepName(name ?? jobName(job, "ctx.call(job)"), "ctx.call().name"),
-    "",
-  );
-  if (onCancel !== "cancel" && onCancel !== "leave")
-    problems.push({ field: "ctx.call().onCancel", message: 'must be "cancel" or "leave"' });
-  if (problems.length > 0) throw new ConfigurationError(problems);
-  return { name: given, isLeft: onCancel === "leave", enqueue };
-}
-
-export function readWaitFor(
-  signal: unknown,
-  options: WaitForOptions,
-  { run }: Pick<AttemptView, "run">,
-) {
-  const known = ["key", "timeout", "since", "name"];
-  const problems: Problem[] = refuseUnknownMembers(options, known, "ctx.waitFor()");
-  gather(problems, () => requireName(signal, "ctx.waitFor(signal)"), "");
-  const { key = run.id, timeout, since } = options;
-  gather(problems, () => requireKey(key, "ctx.waitFor().key"), "");
-  const name = gather(
-    problems,
-    () => requireStepName(options.name ?? signal, "ctx.waitFor().name"),
-    "",
-  );
-  const delayMs =
-    timeout === undefined
-      ? null
-      : gather(problems, () => durationMs(timeout, "ctx.waitFor().timeout"), null);
-  // A signal with the run's id as its key came after the run, also where the database's clock stepped back meanwhile.
-  const oldest = key === run.id ? null : run.createdAt;
-  const signalSince =
-    since === undefined
-      ? oldest
-      : since === "any"
-        ? null
-        : gather(problems, () => instantMs(since, "ctx.waitFor().since"), null);
-  if (problems.length > 0) throw new ConfigurationError(problems);
-  return { name, key, delayMs, signalSince };
 }

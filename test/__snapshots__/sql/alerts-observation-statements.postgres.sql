@@ -141,3 +141,15 @@ where oldest.due_at <= now.at - :unattendedMs::bigint
   and not exists (select from queue q where q.name = l.queue and q.paused_at is not null)
   and not exists (select from pause z where z.until_at is null)
 order by l.job, l.queue limit 1000;
+
+-- WAITS
+with now as materialized (select clock() as at)
+select w.run, l.job, w.kind, coalesce(w.signal, w.key) as name, now.at - w.since as waited_ms
+from wait w cross join now
+join waiting s on s.id = w.run
+join lane l on l.id = s.lane
+where w.kind in (2, 3) and w.ended_at is null and w.since <= now.at - :waitedMs::bigint and s.asleep_at is not null
+  and not exists (
+    select 1 from wait o where o.run = w.run and o.kind in (2, 3) and o.ended_at is null
+      and (o.since < w.since or (o.since = w.since and o.name < w.name)))
+order by w.since, w.run limit 1000;

@@ -133,3 +133,15 @@ where l.due_at <= :now - :unattendedMs
   and not exists (select 1 from queue q where q.name = l.queue and q.paused_at is not null)
   and not exists (select 1 from pause z where z.until_at is null)
 order by l.job, l.queue limit 1000;
+
+-- WAITS
+with now as materialized (select :now as at)
+select w.run, l.job, w.kind, coalesce(w.signal, w.key) as name, now.at - w.since as waited_ms
+from wait w cross join now
+join waiting s on s.id = w.run
+join lane l on l.id = s.lane
+where w.kind in (2, 3) and w.ended_at is null and w.since <= now.at - :waitedMs and s.asleep_at is not null
+  and not exists (
+    select 1 from wait o where o.run = w.run and o.kind in (2, 3) and o.ended_at is null
+      and (o.since < w.since or (o.since = w.since and o.name < w.name)))
+order by w.since, w.run limit 1000;

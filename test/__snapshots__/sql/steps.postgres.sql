@@ -3,7 +3,8 @@ insert into step (run, no, name, kind, generation, fence, tries, started_at, end
 select :id::uuid, s.no, s.name, s.kind, :generation::smallint, :fence::bigint, s.tries, s.started_at, s.ended_at, s.signal,
   s.key, s.child, s.value, s.error
 from json_to_recordset(:steps::json) as s (no int, name text, kind int, tries int, started_at bigint, ended_at bigint, signal text, key text,
-  child uuid, value text, error text);
+  child uuid, value text, error text)
+returning no;
 
 -- ADD_WAITS
 insert into wait as t (run, name, kind, generation, fence, since, until, signal, key, signal_since, tries, error)
@@ -25,6 +26,9 @@ select child from wait where run = :id::uuid and child is not null;
 -- CLOCK
 select clock() as now;
 
+-- COUNT
+select (select count(*) from step where run = :id::uuid) + (select count(*) from wait where run = :id::uuid) as steps;
+
 -- DROP_RETRIES
 delete from wait where run = :id::uuid and kind = 0 and not (name = any(:retries::text[]));
 
@@ -32,7 +36,7 @@ delete from wait where run = :id::uuid and kind = 0 and not (name = any(:retries
 delete from step where run = any(:ids::uuid[]) and not exists (select 1 from run r where r.id = step.run);
 
 -- DROP_WAITS
-delete from wait where run = :id::uuid and name = any(:names::text[]);
+delete from wait where run = :id::uuid and name = any(:names::text[]) returning name;
 
 -- ENDED
 select a.ended from attempt a where a.run = :id::uuid and a.fence = :fence::bigint
@@ -67,11 +71,20 @@ delete from wait where run = :id::uuid;
 select k.fence, clock() as now from lease k
 where k.fence = :fence::bigint and k.ids @> array[:id::uuid] for no key update;
 
+-- HELD_LAST
+select h.*, set_config('idle_in_transaction_session_timeout', '5000', true) as patience from (
+select k.fence, clock() as now from lease k
+where k.fence = :fence::bigint and k.ids @> array[:id::uuid] for no key update) h;
+
 -- KNOWN_STEPS
 select name, no from step where run = :id::uuid and name = any(:names::text[]);
 
 -- LAST_NO
 select coalesce(max(no), 0) as no from step where run = :id::uuid;
+
+-- NAMED
+select name, no, kind, fence, tries, started_at, ended_at, signal, key, child, value, error
+from step where run = :id::uuid and name = any(:names::text[]) order by no;
 
 -- NOTIFY
 select pg_notify(:channel, '')::text as told;
@@ -85,6 +98,10 @@ left join signal s on w.kind = 2 and s.name = w.signal and s.key = w.key
   and s.at >= coalesce(w.signal_since, 0) and s.at <= coalesce(w.until, s.at)
 where w.run = :id::uuid and (w.ended_at is not null or s.at is not null or w.until <= clock())
 order by over_at, w.name;
+
+-- RECEIVED
+select 1 as received from step
+where run = :id::uuid and kind = 2 and signal = :signal::text and key = :key::text and value is not null limit 1;
 
 -- REOPEN_CALLS
 insert into wait (run, name, kind, generation, fence, since, key, child, batch)

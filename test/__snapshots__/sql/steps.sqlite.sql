@@ -2,7 +2,8 @@
 insert into step (run, no, name, kind, generation, fence, tries, started_at, ended_at, signal, key, child, value, error)
 select :id, s.no, s.name, s.kind, :generation, :fence, s.tries, s.started_at, s.ended_at, s.signal,
   s.key, s.child, s.value, s.error
-from (select value ->> 'no' as no, value ->> 'name' as name, value ->> 'kind' as kind, value ->> 'tries' as tries, value ->> 'started_at' as started_at, value ->> 'ended_at' as ended_at, value ->> 'signal' as signal, value ->> 'key' as key, value ->> 'child' as child, value ->> 'value' as value, value ->> 'error' as error from json_each(:steps)) as s;
+from (select value ->> 'no' as no, value ->> 'name' as name, value ->> 'kind' as kind, value ->> 'tries' as tries, value ->> 'started_at' as started_at, value ->> 'ended_at' as ended_at, value ->> 'signal' as signal, value ->> 'key' as key, value ->> 'child' as child, value ->> 'value' as value, value ->> 'error' as error from json_each(:steps)) as s
+returning no;
 
 -- ADD_WAITS
 insert into wait as t (run, name, kind, generation, fence, since, until, signal, key, signal_since, tries, error)
@@ -23,6 +24,9 @@ select child from wait where run = :id and child is not null;
 -- CLOCK
 select :now as now;
 
+-- COUNT
+select (select count(*) from step where run = :id) + (select count(*) from wait where run = :id) as steps;
+
 -- DROP_RETRIES
 delete from wait where run = :id and kind = 0 and not (name in (select value from json_each(:retries)));
 
@@ -30,7 +34,7 @@ delete from wait where run = :id and kind = 0 and not (name in (select value fro
 delete from step where run in (select value from json_each(:ids)) and not exists (select 1 from run r where r.id = step.run);
 
 -- DROP_WAITS
-delete from wait where run = :id and name in (select value from json_each(:names));
+delete from wait where run = :id and name in (select value from json_each(:names)) returning name;
 
 -- ENDED
 select a.ended from attempt a where a.run = :id and a.fence = :fence
@@ -65,11 +69,19 @@ delete from wait where run = :id;
 select k.fence, :now as now from lease k
 where k.fence = :fence and exists (select 1 from json_each(k.ids) m where m.value = :id);
 
+-- HELD_LAST
+select k.fence, :now as now from lease k
+where k.fence = :fence and exists (select 1 from json_each(k.ids) m where m.value = :id);
+
 -- KNOWN_STEPS
 select name, no from step where run = :id and name in (select value from json_each(:names));
 
 -- LAST_NO
 select coalesce(max(no), 0) as no from step where run = :id;
+
+-- NAMED
+select name, no, kind, fence, tries, started_at, ended_at, signal, key, child, value, error
+from step where run = :id and name in (select value from json_each(:names)) order by no;
 
 -- OVER
 select w.name, w.kind, w.since, w.until, w.signal, w.key, w.child, w.tries, w.status,
@@ -80,6 +92,10 @@ left join signal s on w.kind = 2 and s.name = w.signal and s.key = w.key
   and s.at >= coalesce(w.signal_since, 0) and s.at <= coalesce(w.until, s.at)
 where w.run = :id and (w.ended_at is not null or s.at is not null or w.until <= :now)
 order by over_at, w.name;
+
+-- RECEIVED
+select 1 as received from step
+where run = :id and kind = 2 and signal = :signal and key = :key and value is not null limit 1;
 
 -- REOPEN_CALLS
 insert into wait (run, name, kind, generation, fence, since, key, child, batch)

@@ -17,6 +17,7 @@ export const SQLSTATES = {
   leaseLost: "HF003",
   scheduleUnfit: "HF004",
   resultConflict: "HF005",
+  signalConflict: "HF006",
 } as const;
 
 export const PARTS = /* sql */ `

@@ -11,6 +11,7 @@ import {
   TAG_COUNT_MAX,
 } from "../../../shared/names.js";
 import { TRACE_TAG } from "../../../shared/trace-context.js";
+import { SEND_SIGNAL } from "../../signals.js";
 import { expressed } from "../../sql/template.js";
 import { CREATE_IN_OWN_PATH } from "../connection/pinned.js";
 import { EXPIRE_STALE, RECLAIM } from "../leases.js";
@@ -349,6 +350,62 @@ end
 $holdfast$;
 `;
 
+/** The value is compared as JSON. A text that jsonb cannot hold was sent by the library, and differs from every value of SQL. */
+const signalFunction = (channel: string) => /* sql */ `
+create function {send_signal}(name text, key text, value jsonb default 'null', retention interval default '7 days')
+returns table (repeated boolean) language plpgsql volatile ${DEFINED} as $holdfast$
+#variable_conflict use_column
+declare
+  v_name text := {checked_text}('name', send_signal.name, ${NAME_LENGTH_MAX});
+  v_key text := {checked_text}('key', send_signal.key, ${KEY_LENGTH_MAX});
+  v_value text := coalesce(send_signal.value, 'null')::text;
+  v_keep_ms bigint := (extract(epoch from send_signal.retention) * 1000)::bigint;
+  v_stored text;
+  v_found record;
+  v_equal boolean := false;
+begin
+  if v_name is null or v_key is null then
+    raise exception 'name and key: must be texts, such as ''export-ready'' and ''export-7'''
+      using errcode = '${SQLSTATES.wrongParameter}', detail = 'CONFIGURATION_INVALID';
+  end if;
+  if v_keep_ms is null or v_keep_ms < 0 then
+    raise exception 'retention: must not be negative, such as interval ''7 days'''
+      using errcode = '${SQLSTATES.wrongParameter}', detail = 'CONFIGURATION_INVALID';
+  end if;
+  if octet_length(v_value) > ${INPUT_BYTES_MAX} then
+    raise exception 'value: has % bytes of JSON; the limit is ${INPUT_BYTES_MAX}', octet_length(v_value)
+      using errcode = '${SQLSTATES.wrongParameter}', detail = 'INPUT_TOO_LARGE';
+  end if;
+  if octet_length(v_value) > 2 * ${JSON_DEPTH_MAX} and {json_depth}(v_value) > ${JSON_DEPTH_MAX} then
+    raise exception 'value: is nested deeper than ${JSON_DEPTH_MAX} levels'
+      using errcode = '${SQLSTATES.wrongParameter}', detail = 'INPUT_NOT_JSON';
+  end if;
+  ${expressed(SEND_SIGNAL.add, {
+    name: "v_name",
+    key: "v_key",
+    value: "v_value",
+    keepMs: "v_keep_ms",
+  })} into v_stored;
+  if v_stored is not null then
+    perform pg_notify('${channel}', '');
+    return query select false;
+    return;
+  end if;
+  ${expressed(SEND_SIGNAL.find, { name: "v_name", key: "v_key" })} into v_found;
+  begin
+    v_equal := {input_hash}(v_found.value::jsonb) = {input_hash}(v_value::jsonb);
+  exception when untranslatable_character or invalid_text_representation then
+    null;
+  end;
+  if not v_equal then
+    raise exception 'The signal "%" with the key "%" was sent with another value before, which counts; nothing was stored.',
+      v_name, v_key using errcode = '${SQLSTATES.signalConflict}', detail = 'SIGNAL_CONFLICT';
+  end if;
+  return query select true;
+end
+$holdfast$;
+`;
+
 const NAMES = [
   "new_run_id()",
   "checked_text(text, text, int)",
@@ -363,6 +420,7 @@ const NAMES = [
   "evaluate_every(jsonb, bigint, bigint, bigint, bigint, uuid, jsonb, bigint)",
   "acquire_due(text, text, double precision)",
   "cleanup_stale_runs(double precision, double precision)",
+  "send_signal(text, text, jsonb, interval)",
   "day_column(text)",
   "day_bound(text, int)",
   "make_day(text, int)",
@@ -385,6 +443,7 @@ export function createFunctions(channel: string): string {
     SETTLING_FUNCTIONS,
     ACQUIRE_DUE,
     cleanupFunction(channel),
+    signalFunction(channel),
     ...revokes,
   ].join("\n");
 }
