@@ -73,3 +73,8 @@ declare const vi: typeof import("vitest").vi;
 declare module "@/holdfast" {
   const holdfast: import("holdfast").Holdfast;
 }
+
+// The client of a platform, which is not installed here.
+declare module "npm:@supabase/supabase-js@2" {
+  export function createClient(url: string, key: string): Any;
+}

@@ -288,6 +288,14 @@ export class Holdfast {
     return this.#parts.own.cleanup(options);
   }
 
+  /**
+   * Makes the SQL functions once more in another schema, as `holdfast_claim`, `holdfast_complete` and so on, for an API that
+   * serves that schema: `public` on Supabase. No role may call them until it is granted. Returns their names. PostgreSQL only.
+   */
+  exposeFunctions(schema: string): Promise<readonly string[]> {
+    return this.#parts.maintenance.exposeFunctions(schema);
+  }
+
   /** Removes everything past its retention. Running instances remove a bounded amount each hour. */
   prune(options: PruneOptions = {}): Promise<Pruned> {
     return this.#parts.maintenance.prune(options);

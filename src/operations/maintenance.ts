@@ -6,6 +6,8 @@ import type { AnnouncedJobs } from "../instance/jobs.js";
 import type { Locking } from "../locks/locking.js";
 import type { Declarations } from "../schedules/reconcile.js";
 import type { ScheduleCache } from "../schedules/schedule-cache.js";
+import { ConfigurationError } from "../shared/errors.js";
+import { requireName } from "../shared/names.js";
 import type { LazyStore } from "../store/lazy-store.js";
 import type { Store } from "../store/store.js";
 import { reclaimOnce } from "../worker/passes.js";
@@ -92,6 +94,16 @@ export class Maintenance {
     const report = await recoverOnce({ store, ports: context.ports, cache, isApplied, reclaim });
     if (isApplied) await this.#audit(store, "recover", `fences raised by ${report.fencesRaisedBy}`);
     return report;
+  }
+
+  async exposeFunctions(into: string): Promise<readonly string[]> {
+    requireName(into, "exposeFunctions(schema)");
+    const store = await this.#params.lazyStore.for("exposeFunctions");
+    const exposed = await store.repairs.exposeFunctions({ into });
+    if (exposed) return exposed;
+    const message =
+      "must be left out on SQLite, which has no SQL functions; they are on PostgreSQL";
+    throw new ConfigurationError([{ field: "exposeFunctions(schema)", message }]);
   }
 
   async prune({ onProgress = () => undefined }: PruneOptions): Promise<Pruned> {

@@ -51,6 +51,14 @@ describe("on SQLite", () => {
   });
 });
 
+test("on SQLite there are no SQL functions to expose, and that is said", async () => {
+  const refused = await terminal.holdfast([
+    ...["migrate", "--expose", "public", "--database", "sqlite:app.db"],
+  ]);
+  expect(refused.code).not.toBe(0);
+  expect(refused.stderr).toMatch(/must be left out on SQLite, which has no SQL functions/);
+});
+
 describe.runIf(POSTGRES_URL)("on PostgreSQL", () => {
   let name: string;
   let place: string[];
@@ -75,6 +83,10 @@ describe.runIf(POSTGRES_URL)("on PostgreSQL", () => {
     expect(await steps("--plan")).toEqual(["create the tables"]);
     expect(await steps()).toEqual([]);
     expect(await steps("--plan")).toEqual([]);
+    const exposing = "create the SQL functions in the schema public";
+    expect(await steps("--plan", "--expose", "public")).toEqual([exposing]);
+    const exposed = await terminal.holdfast(["migrate", "--expose", "public", ...place]);
+    expect(exposed.stdout).toMatch(/granted to nobody yet: public\.holdfast_acquire_due, public\./);
     terminal.write({ "holdfast.config.mjs": configText(ECHO_JOB) });
     const session = terminal.begin(["start", ...place]);
     await session.line(/instance started/);

@@ -78,8 +78,150 @@ describe.skipIf(POSTGRES_URL === undefined)("SQL functions", () => {
   describe("enqueue", enqueueTests);
   describe("acquire_due, complete and fail", dueTests);
   describe("send_signal", signalTests);
+  describe("claim, heartbeat and record_item", workerTests);
   describe("rights", rightTests);
 });
+
+const CLAIM = "select * from $schema.claim(array['study'], $1, $2)";
+
+/** Nothing is started: the job is announced, and whoever speaks SQL executes it. */
+async function announced({ holdfast }: Scene) {
+  const study = holdfast.job<{ no: number }>("study", { lease: "1m", retry: { delay: 0 } });
+  await holdfast.start({ worker: false, scheduler: false });
+  return study;
+}
+
+function workerTests(): void {
+  test("sessions that claim at once get disjoint runs, hold them by heartbeats, record items and complete them", async ({
+    scene,
+  }) => {
+    const { holdfast, sql, session } = scene;
+    const study = await announced(scene);
+    const runs = await study.enqueueMany(Array.from({ length: 12 }, (_, no) => ({ no })));
+    const sessions = await Promise.all([session(), session(), session()]);
+    const claimed = (
+      await Promise.all(sessions.map((each, at) => each(CLAIM, [`edge-${at}`, 4])))
+    ).flat();
+    expect(new Set(claimed.map(({ run_id }) => run_id))).toEqual(new Set(runs.map(({ id }) => id)));
+    expect(await sql(CLAIM, ["edge-9", 5])).toEqual([]);
+    const [{ run_id: id, fence, ...first } = {}] = claimed;
+    expect(first).toMatchObject({ job: "study", attempt: 1, input: { no: expect.any(Number) } });
+    const before = await holdfast.runs.get(String(id));
+    expect(before).toMatchObject({ status: "running", holder: expect.stringMatching(/^edge-/) });
+    await sql("update $schema.lease set until = until - 30000 where fence = $1", [fence]);
+    expect(await sql("select $schema.heartbeat($1, $2) as goes_on", [id, fence])).toEqual([
+      { goes_on: true },
+    ]);
+    const after = await holdfast.runs.get(String(id));
+    expect(Number(after?.leaseUntil)).toBeGreaterThanOrEqual(Number(before?.leaseUntil));
+
+    const item = "select $schema.record_item($1, $2, 'a', $3::jsonb, 'OPPORTUNITIES') as is_new";
+    expect(await sql(item, [id, fence, '{"price": 1}'])).toEqual([{ is_new: true }]);
+    expect(await sql(item, [id, fence, '{"price": 1}'])).toEqual([{ is_new: false }]);
+    expect(await refusal(sql(item, [id, fence, '{"price": 2}']))).toMatchObject({
+      code: "HF005",
+      detail: "ITEM_CONFLICT",
+    });
+    await sql("select $schema.record_item($1, $2, 'b', error => 'the market is closed')", [
+      id,
+      fence,
+    ]);
+    await sql("select $schema.complete($1, $2, '{\"studies\": 2}')", [id, fence]);
+    expect(await holdfast.runs.get(String(id))).toMatchObject({
+      status: "completed",
+      result: { studies: 2 },
+      items: { byOutcome: { OPPORTUNITIES: 1, failed: 1 } },
+    });
+    for (const call of ["heartbeat($1, $2)", "record_item($1, $2, 'c')"])
+      expect(await refusal(sql(`select $schema.${call}`, [id, fence]))).toMatchObject({
+        code: "HF003",
+        detail: "LEASE_LOST",
+      });
+  });
+
+  test("a claim needs no instance: delayed runs that are due and runs of a silent holder are in it", async ({
+    scene,
+  }) => {
+    const { holdfast, sql } = scene;
+    await announced(scene);
+    await holdfast.stop();
+    const enqueue = "select id from $schema.enqueue('study', delay => interval '1 hour')";
+    const [delayed] = await sql(enqueue);
+    expect(await sql(CLAIM, ["edge-1", 5])).toEqual([]);
+    await sql("update $schema.waiting set wake_at = wake_at - 3600000");
+    const [first] = await sql(CLAIM, ["edge-1", 5]);
+    expect(first?.run_id).toBe(delayed?.id);
+    expect(await sql(CLAIM, ["edge-2", 5])).toEqual([]);
+    await sql("update $schema.lease set until = until - 120000");
+    const [second] = await sql(CLAIM, ["edge-2", 5]);
+    expect(second).toMatchObject({ run_id: delayed?.id, attempt: 2 });
+    expect(Number(second?.fence)).toBeGreaterThan(Number(first?.fence));
+  });
+
+  test("a run that is to be cancelled hears so by its heartbeat", async ({ scene }) => {
+    const { holdfast, sql } = scene;
+    const study = await announced(scene);
+    const { id } = await study.enqueue({ no: 1 });
+    const [{ fence } = {}] = await sql(CLAIM, ["edge-1", 1]);
+    await holdfast.runs.cancel(id);
+    expect(await sql("select $schema.heartbeat($1, $2) as goes_on", [id, fence])).toEqual([
+      { goes_on: false },
+    ]);
+  });
+
+  test("a limit holds for claims from SQL too", async ({ scene }) => {
+    const { holdfast, sql } = scene;
+    const limited = holdfast.job("study", { concurrency: { limit: 2 } });
+    await holdfast.start({ worker: false, scheduler: false });
+    await limited.enqueueMany([{}, {}, {}]);
+    const claimed = await sql(CLAIM, ["edge-1", 3]);
+    expect(claimed).toHaveLength(2);
+    expect(await sql(CLAIM, ["edge-1", 3])).toEqual([]);
+    await sql("select $schema.complete($1, $2)", [claimed[0]?.run_id, claimed[0]?.fence]);
+    expect(await sql(CLAIM, ["edge-1", 3])).toHaveLength(1);
+  });
+
+  test("wrong parameters are refused in words", async ({ scene }) => {
+    const { sql } = scene;
+    await announced(scene);
+    for (const [call, code] of [
+      ["claim(array['nobody'], 'edge-1')", "HF001"],
+      ["claim(array['study'], 'edge-1', 0)", "HF000"],
+      ["claim('{}', 'edge-1')", "HF000"],
+      ["record_item(gen_random_uuid(), 1, 'a', outcome => 'failed')", "HF000"],
+    ] as const)
+      expect((await refusal(sql(`select * from $schema.${call}`))).code).toBe(code);
+  });
+
+  test("exposed functions are served from another schema, to nobody until they are granted", async ({
+    scene,
+  }) => {
+    const { holdfast, schema, sql, session } = scene;
+    const study = await announced(scene);
+    const { id } = await study.enqueue({ no: 1 });
+    const api = `api_${schema}`;
+    const role = `anon_${crypto.randomUUID().slice(0, 8)}`;
+    await sql(`create schema ${api}`);
+    try {
+      const names = await holdfast.exposeFunctions(api);
+      expect(names).toContain(`${api}.holdfast_claim`);
+      // A second time, as by the next deployment, they stay.
+      expect(await holdfast.exposeFunctions(api)).toEqual(names);
+      await sql(`create role ${role}`);
+      await sql(`grant usage on schema ${api} to ${role}`);
+      const anon = await session();
+      await anon(`set role ${role}`);
+      const claim = `select * from ${api}.holdfast_claim(jobs => array['study'], holder => 'edge-1')`;
+      expect((await refusal(anon(claim))).code).toBe("42501");
+      await sql(`grant execute on function ${api}.holdfast_claim to ${role}`);
+      await holdfast.exposeFunctions(api);
+      expect(await anon(claim)).toMatchObject([{ run_id: id, attempt: 1 }]);
+    } finally {
+      await sql(`drop schema ${api} cascade`);
+      await sql(`drop role if exists ${role}`);
+    }
+  });
+}
 
 function enqueueTests(): void {
   test("a run of a limited job waits for its limit, also with a key", async ({

@@ -16,7 +16,7 @@ import { onSignals } from "../signals.js";
 
 // `holdfast migrate`
 
-type Flags = CommonFlags & { readonly plan?: boolean };
+type Flags = CommonFlags & { readonly plan?: boolean; readonly expose?: string };
 
 const CREATE_FILE = "create the database file";
 const CREATE_TABLES = "create the tables";
@@ -25,40 +25,53 @@ export function migrateCommand(call: Call): Command {
   const command = newCommand({
     name: "migrate",
     summary: "Create the tables in the database, or bring them up to date.",
-    examples: ["migrate --plan", "migrate --database postgres://app@localhost/app"],
-  }).option("--plan", "only show what would be done");
+    examples: [
+      "migrate --plan",
+      "migrate --database postgres://app@localhost/app",
+      "migrate --expose public",
+    ],
+  })
+    .option("--plan", "only show what would be done")
+    .option("--expose <schema>", "make the SQL functions in this schema too, as holdfast_claim …");
   return act<Flags>(withConfigOption(command), call, async (flags) => {
     const { shell } = call;
-    const { database, steps } = await (flags.plan ? planned : migrated)(flags, shell);
+    const { database, steps, exposed } = await (flags.plan ? planned : migrated)(flags, shell);
     const text = steps.length === 0 ? "Nothing to do" : `To do: ${steps.join(", ")}`;
     await shell.say(flags.plan ? `${text} (${database}).` : `Up to date: ${database}`);
-    await shell.printJson({ database, steps });
+    if (exposed) await shell.say(`Exposed, and granted to nobody yet: ${exposed.join(", ")}`);
+    await shell.printJson({ database, steps, ...(exposed && { exposed }) });
     return EXIT.done;
   });
 }
 
 /** The remaining steps. */
-type Plan = { readonly database: string; readonly steps: readonly string[] };
+type Plan = {
+  readonly database: string;
+  readonly steps: readonly string[];
+  readonly exposed?: readonly string[];
+};
 
 /** Changes nothing. A database newer than this version throws an error; it is not a step. */
-async function planned(flags: CommonFlags, shell: Shell): Promise<Plan> {
+async function planned({ expose, ...flags }: Flags, shell: Shell): Promise<Plan> {
+  const last = expose === undefined ? [] : [`create the SQL functions in the schema ${expose}`];
   return withInstance({ flags, purpose: "existing", needsCode: true, shell }, async (holdfast) => {
     const { database } = holdfast.settings();
-    if (isMissingFile(database)) return { database, steps: [CREATE_FILE, CREATE_TABLES] };
+    if (isMissingFile(database)) return { database, steps: [CREATE_FILE, CREATE_TABLES, ...last] };
     try {
       await openDatabase(holdfast);
-      return { database, steps: [] };
+      return { database, steps: last };
     } catch (error) {
       if (!isWithoutTables(error)) throw error;
-      return { database, steps: [CREATE_TABLES] };
+      return { database, steps: [CREATE_TABLES, ...last] };
     }
   });
 }
 
-function migrated(flags: CommonFlags, shell: Shell): Promise<Plan> {
+function migrated({ expose, ...flags }: Flags, shell: Shell): Promise<Plan> {
   return withInstance({ flags, purpose: "migrate", shell }, async (holdfast) => {
     await openDatabase(holdfast);
-    return { database: holdfast.settings().database, steps: [] };
+    const exposed = expose === undefined ? null : await holdfast.exposeFunctions(expose);
+    return { database: holdfast.settings().database, steps: [], ...(exposed && { exposed }) };
   });
 }
 

@@ -35,6 +35,8 @@ select l.job, sum(case when p.place = 'ready' then 1 else 0 end) as ready,
   sum(case when p.place = 'lease' then 1 else 0 end) as held
 from {live_run} p join {lane} l on l.id = p.lane group by l.job order by l.job`;
 
+const EXPOSE = "select f.name from {expose_functions}(:into::text) f (name)";
+
 // On PostgreSQL fences come from sequences. On SQLite they come from rows of sqlite_sequence, which exist only after a
 // row of the table was stored.
 const RAISE_FENCES = {
@@ -144,6 +146,15 @@ export abstract class Repairs {
       name,
       changed: changed.splice(0, own.length).reduce((sum, count) => sum + count, 0),
     }));
+  }
+
+  /** Makes the SQL functions once more in another schema, under longer names; returns these. Null: SQLite has none. */
+  async exposeFunctions({ into }: { readonly into: string }): Promise<readonly string[] | null> {
+    if (this.#session.engine === "sqlite") return null;
+    const verb = "repairs.exposeFunctions";
+    const params = { into };
+    const made = await this.#session.write({ verb, sql: EXPOSE, params, lost: "repeat" });
+    return made.map(({ name }) => String(name));
   }
 
   async remains(): Promise<Remains> {

@@ -21,7 +21,7 @@ import type { PostgresSession } from "./session.js";
  * returns only how many items were stored, and whether any of their leases was held: it is nearly always all, and
  * returning which ones were not would cost every statement a join.
  */
-const STORE_ITEMS = /* sql */ `
+export const STORE_ITEMS = /* sql */ `
 with locked as materialized (
   select fence, attempt, ids from {lease} where fence = any(:fences::bigint[]) for key share
 ),

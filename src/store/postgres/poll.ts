@@ -89,9 +89,13 @@ export const PROMOTE = promoting("");
  * ready.
  */
 export const PROMOTE_RUNS = promoting("and w.id = any(:ids::uuid[])");
+/** Only runs of these jobs, for a call that claims them in the same transaction. */
+export const PROMOTE_OF_JOBS = promoting(
+  "and w.lane = any(array(select l.id from {lane} l where l.job = any(:jobs::text[])))",
+);
 
 /** Limited runs that are due and whose flow was not looked up yet: they join its line. */
-const LINE_UP = /* sql */ `
+export const LINE_UP = /* sql */ `
 with now as materialized (select {now} as at),
 gone as (
   delete from {waiting} where ctid = any(array(

@@ -1,6 +1,9 @@
 -- END_SESSIONS
 delete from session;
 
+-- EXPOSE
+select f.name from expose_functions(:into::text) f (name);
+
 -- FREE_LEASES
 update lease set until = clock(), deadline_at = case when deadline_at <= clock() then clock() + 1 else deadline_at end
 where until > clock() and not exists (

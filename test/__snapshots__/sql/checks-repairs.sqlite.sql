@@ -1,6 +1,9 @@
 -- END_SESSIONS
 delete from session;
 
+-- EXPOSE
+select f.name from expose_functions(:into) f (name);
+
 -- FREE_LEASES
 update lease set until = :now, deadline_at = case when deadline_at <= :now then :now + 1 else deadline_at end
 where until > :now and not exists (

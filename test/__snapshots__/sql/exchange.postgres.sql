@@ -26,6 +26,147 @@ array_to_json(nullif(f.created_ats, f.due_ats)) as "createdAts", f.others, w.ver
   from run r where r.id = any(w.ids) and r.id >= w.ids[1] and r.id <= w.ids[cardinality(w.ids)]
 ) f;
 
+-- CLAIM_LIMITED_OF_JOBS
+with now as materialized (select clock() as at), 
+lanes as materialized (
+  select l.id as lane, r.id as root, j.concurrency_limit, j.concurrency_key, j.rate_limit, j.rate_key, j.rate_per_ms
+  from lane l
+  left join queue q on q.name = l.queue
+  cross join now,
+  lateral (select x.id, x.open_at from flow x where x.job = l.job and x.key = '' offset 0) r,
+  lateral (select x.* from job x where x.name = l.job offset 0) j
+  where not exists (select from pause z where z.until_at is null) and l.job = any(:jobs::text[]) and (:queues::text[] is null or l.queue = any(:queues::text[]))
+    and q.paused_at is null and r.open_at <= now.at
+),
+looked as materialized (
+  select x.flow, a.lane, a.concurrency_limit, a.rate_limit, a.rate_per_ms,
+    a.concurrency_key is null as shares_hold, a.rate_key is null as shares_rate,
+    case when a.concurrency_limit is not null then
+      case when a.concurrency_key is null then a.root else x.flow end end as held_by,
+    case when a.rate_limit is not null then case when a.rate_key is null then a.root else x.flow end end as rate_by
+  from lanes a, lateral (
+    select n.flow, n.look_at from flow_line n
+    where n.lane = a.lane and n.suspect = :suspect and n.look_at <= (select at from now) 
+    order by n.look_at, n.flow limit :limit::int + 50) x
+  order by x.look_at, x.flow limit :limit::int + 50
+),
+seen as materialized (
+  select f.id, f.revision from flow f where f.id = any(array(
+    select k.flow from looked k union select k.held_by from looked k union select k.rate_by from looked k))
+),
+mine as materialized (
+  select k.id, k.used from seen s, lateral (
+    select f.id, f.used from flow f where f.id = s.id and f.revision = s.revision for update skip locked) k
+),
+open as materialized (
+  select k.* from looked k
+  where k.flow = any(array(select id from mine))
+    and (k.held_by is null or k.held_by = any(array(select id from mine)))
+    and (k.rate_by is null or k.rate_by = any(array(select id from mine)))
+),
+passed as (
+  delete from flow_turn where ctid = any(array(
+    select t.tid from (select distinct rate_by, rate_per_ms from open where rate_by is not null) o, lateral (
+      select y.ctid as tid from flow_turn y
+      where y.flow = o.rate_by and y.at <= (select at from now) - o.rate_per_ms offset 0) t))
+  returning flow, runs
+),
+rates as materialized (
+  select o.rate_by as flow, o.shares_rate as is_shared, coalesce(p.runs, 0) as passed, o.rate_limit - m.used + coalesce(p.runs, 0) as free,
+    coalesce((
+      select min(y.at) from flow_turn y
+      where y.flow = o.rate_by and y.at > now.at - o.rate_per_ms), now.at) + o.rate_per_ms as free_at
+  from (select distinct rate_by, rate_limit, rate_per_ms, shares_rate from open where rate_by is not null) o
+  join mine m on m.id = o.rate_by
+  left join (select flow, sum(runs)::int as runs from passed group by flow) p on p.flow = o.rate_by
+  cross join now
+),
+holds as materialized (
+  select o.held_by as flow, o.shares_hold as is_shared,
+    o.concurrency_limit - (select count(*)::int from flow_run h where h.held = o.held_by) as free
+  from (select distinct held_by, concurrency_limit, shares_hold from open where held_by is not null) o
+),
+waiters as materialized (
+  select o.flow, o.held_by, o.rate_by, h.free as held_free, t.free as rate_free, w.*,
+    row_number() over (partition by o.flow, o.lane order by w.sort_at, w.id) as place
+  from open o
+  left join holds h on h.flow = o.held_by
+  left join rates t on t.flow = o.rate_by,
+  lateral (
+    select x.ctid as tid, x.id, wake_at - priority * 60000::bigint as sort_at, x.lane, x.policy, x.attempt, x.losses, x.refunds,
+      x.laters, x.extra, x.suspect
+    from waiting x
+    where x.flow = o.flow and x.lane = o.lane and x.suspect = :suspect and x.gate = 'flow' 
+    order by wake_at - priority * 60000::bigint, x.id
+    limit greatest(least(:limit::int, h.free, t.free), 0) + 1 for update skip locked) w
+),
+ranked as materialized (
+  select w.*, row_number() over (partition by w.held_by order by w.place, w.sort_at, w.id) as held_place,
+    row_number() over (partition by w.rate_by order by w.place, w.sort_at, w.id) as rate_place
+  from waiters w
+),
+taken as materialized (
+  select r.*, true as limited from ranked r
+  where (r.held_by is null or r.held_place <= r.held_free) and (r.rate_by is null or r.rate_place <= r.rate_free)
+  order by r.place, r.sort_at, r.id limit :limit::int
+),
+gone as (delete from waiting where ctid = any(array(select tid from taken))),
+let_through as (insert into flow_run (run, flow, held) select t.id, t.flow, t.held_by from taken t),
+turns as (
+  insert into flow_turn as t (flow, at, runs)
+  select k.rate_by, now.at, count(*) from taken k cross join now where k.rate_by is not null group by 1, 2
+  on conflict (flow, at) do update set runs = t.runs + excluded.runs
+),
+held_left as materialized (
+  select h.flow, h.is_shared, h.free - (select count(*) from taken k where k.held_by = h.flow) as free from holds h
+),
+rate_left as materialized (
+  select t.flow, t.is_shared, t.passed, t.free_at, k.runs, t.free - k.runs as free
+  from rates t, lateral (select count(*)::int as runs from taken k where k.rate_by = t.flow) k
+),
+left_open as materialized (
+  select o.flow, o.lane, o.held_by, o.rate_by, h.free <= 0 as is_full, t.free <= 0 as is_used_up, t.free_at,
+    ((select count(*) from waiters w where w.flow = o.flow and w.lane = o.lane)
+      > (select count(*) from taken k where k.flow = o.flow and k.lane = o.lane) or 
+exists (select from waiting x
+  where x.flow = o.flow and x.lane = o.lane and x.suspect = :suspect and x.gate = 'flow'
+    and x.id not in (select k.id from taken k))) as has_more
+  from open o left join held_left h on h.flow = o.held_by left join rate_left t on t.flow = o.rate_by
+),
+relooked as (
+  update flow_line n set look_at = case
+    when not o.has_more then null
+    when o.is_full and o.held_by = o.flow then now.at + 60000
+    when o.is_used_up and o.rate_by = o.flow then o.free_at
+    else now.at end
+  from left_open o cross join now
+  where n.flow = o.flow and n.lane = o.lane and n.suspect = :suspect
+),
+moved as (
+  update flow f set revision = f.revision + 1, used = f.used - coalesce(x.passed, 0) + coalesce(x.runs, 0),
+    open_at = case
+      when h.is_shared and h.free <= 0 then now.at + 60000
+      when x.is_shared and x.free <= 0 then x.free_at
+      else 0 end
+  from mine m left join rate_left x on x.flow = m.id left join held_left h on h.flow = m.id cross join now
+  where f.id = m.id
+), 
+grouped as materialized (
+  select lane, policy, attempt, losses, refunds, laters, extra, suspect, limited,
+    array_agg(id order by sort_at, id) as ids
+  from taken group by 1, 2, 3, 4, 5, 6, 7, 8, 9,
+    case when lane = any(array(select l.id from lane l where l.job = any(:apart::text[]))) then id end
+),
+granted as (
+  insert into lease (until, deadline_at, claimed_at, renewed_at, holder, lane, policy,
+    attempt, losses, refunds, laters, extra, suspect, limited, token, ids, started)
+  select least(now.at + p.lease_ms, now.at + p.timeout_ms + 5000), now.at + p.timeout_ms, now.at, now.at,
+    :holder::int, g.lane, g.policy, g.attempt + 1, g.losses, g.refunds, g.laters, g.extra, g.suspect, g.limited,
+    :token::uuid, g.ids, '{}'
+  from grouped g join policy p on p.id = g.policy cross join now
+  returning *
+) select g.fence from granted g;
+
 -- CLAIM_LIMITED_RUN
 with now as materialized (select clock() as at), 
 lanes as materialized (
@@ -147,6 +288,46 @@ moved as (
   from mine m left join rate_left x on x.flow = m.id left join held_left h on h.flow = m.id cross join now
   where f.id = m.id
 ), 
+grouped as materialized (
+  select lane, policy, attempt, losses, refunds, laters, extra, suspect, limited,
+    array_agg(id order by sort_at, id) as ids
+  from taken group by 1, 2, 3, 4, 5, 6, 7, 8, 9,
+    case when lane = any(array(select l.id from lane l where l.job = any(:apart::text[]))) then id end
+),
+granted as (
+  insert into lease (until, deadline_at, claimed_at, renewed_at, holder, lane, policy,
+    attempt, losses, refunds, laters, extra, suspect, limited, token, ids, started)
+  select least(now.at + p.lease_ms, now.at + p.timeout_ms + 5000), now.at + p.timeout_ms, now.at, now.at,
+    :holder::int, g.lane, g.policy, g.attempt + 1, g.losses, g.refunds, g.laters, g.extra, g.suspect, g.limited,
+    :token::uuid, g.ids, '{}'
+  from grouped g join policy p on p.id = g.policy cross join now
+  returning *
+) select g.fence from granted g;
+
+-- CLAIM_OF_JOBS
+with now as materialized (select clock() as at), 
+head as materialized (
+  select l.id as lane, h.sort_at
+  from lane l
+  left join queue q on q.name = l.queue,
+    lateral (
+      select r.sort_at from ready r
+      where r.lane = l.id and r.suspect = :suspect and r.sort_at >= :low::bigint
+      order by r.sort_at, r.id limit 1) h
+  where :limit::int > 0 and not exists (select from pause z where z.until_at is null) and l.job = any(:jobs::text[])
+    and (:queues::text[] is null or l.queue = any(:queues::text[])) and q.paused_at is null and not (:isNamed::boolean and exists (
+    select from lease k where k.holder = :holder::int and k.token = :token::uuid))
+),
+taken as materialized (
+  select x.* from (select lane, sort_at from head order by sort_at) l,
+    lateral (
+      select r.ctid as tid, r.* from ready r
+      where r.lane = l.lane and r.suspect = :suspect and r.sort_at >= l.sort_at
+      order by r.sort_at, r.id limit :limit for update skip locked) x
+  limit :limit
+),
+
+gone as (delete from ready where ctid = any(array(select tid from taken))), 
 grouped as materialized (
   select lane, policy, attempt, losses, refunds, laters, extra, suspect, limited,
     array_agg(id order by sort_at, id) as ids

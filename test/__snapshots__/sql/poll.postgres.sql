@@ -161,6 +161,56 @@ relined as (
 select (select count(*) from due)::int as promoted, exists (
   select from waiting w cross join now where w.flow = 0 and w.gate is null and w.wake_at <= now.at) as newcomers;
 
+-- PROMOTE_OF_JOBS
+with now as materialized (select clock() as at),
+due as materialized (
+  select w.ctid as tid, w.* from waiting w, now
+  where w.gate is null and w.wake_at <= now.at and w.flow is distinct from 0 and w.lane = any(array(select l.id from lane l where l.job = any(:jobs::text[])))
+  order by w.wake_at limit :limit for update of w skip locked
+),
+gone as (delete from waiting where ctid = any(array(select tid from due where flow is null))),
+readied as (
+  insert into ready (id, sort_at, lane, policy, attempt, losses, refunds, laters, extra, suspect)
+  select id, wake_at - priority * 60000, lane, policy, attempt, losses, refunds, laters, extra, suspect
+  from due where flow is null
+),
+stood as (
+  update waiting set gate = 'flow', asleep_at = null where ctid = any(array(select tid from due where flow is not null))
+),
+leaving as materialized (select null::uuid as run where false),
+lined as materialized (select distinct flow, lane, suspect from due where flow is not null),
+
+left_flow as (delete from flow_run where run = any(array(select run from leaving)) returning held),
+freed as materialized (select distinct held as flow from left_flow where held is not null),
+touched as materialized (
+  select f.id from flow f
+  where f.id = any(array(select e.flow from freed e union all select e.flow from lined e))
+  order by f.job, f.key for update
+),
+bumped as (
+  update flow set revision = revision + 1,
+    open_at = case when id = any(array(select flow from freed)) then 0 else open_at end
+  where id = any(array(select id from touched))
+),
+-- Where somebody stands already, newcomers change nothing; who leaves lets the others be looked at.
+relined as (
+  insert into flow_line as n (flow, lane, suspect, look_at)
+  select x.flow, x.lane, x.suspect, x.look_at
+  from (
+    select e.flow, e.lane, e.suspect, now.at as look_at from lined e cross join now
+    union
+    select y.flow, y.lane, y.suspect, null from flow_line y
+    where y.flow = any(array(select flow from freed))
+      and not exists (select from lined e where e.flow = y.flow and e.lane = y.lane and e.suspect = y.suspect)
+  ) x
+  where x.flow = any(array(select id from touched))
+  on conflict (flow, lane, suspect) do update set look_at = case
+    when n.look_at is not null and n.flow = any(array(select flow from freed)) then (select at from now)
+    else coalesce(n.look_at, excluded.look_at) end
+)
+select (select count(*) from due)::int as promoted, exists (
+  select from waiting w cross join now where w.flow = 0 and w.gate is null and w.wake_at <= now.at) as newcomers;
+
 -- PROMOTE_RUNS
 with now as materialized (select clock() as at),
 due as materialized (

@@ -353,6 +353,10 @@ select g.fence from granted g`;
 /** The same for a run in the line of a limit: claims nothing unless the limit has room. */
 export const CLAIM_LIMITED_RUN = `${NOW}, ${CLAIMING_LIMITED_RUN}, ${GRANTING} select g.fence from granted g`;
 
+/** For the function `claim`: runs of these jobs, and those that limits let through. */
+export const CLAIM_OF_JOBS = `${NOW}, ${CLAIM} select g.fence from granted g`;
+export const CLAIM_LIMITED_OF_JOBS = `${NOW}, ${CLAIMING_LIMITED}, ${GRANTING} select g.fence from granted g`;
+
 /** The ends of these grants in history. */
 export const ENDINGS = /* sql */ `
 select g.id, g.fence::text, e.ended, e.error, e.result

@@ -27,6 +27,7 @@ import {
 import { SETTLE } from "./exchange.js";
 import { ACQUIRE_DUE } from "./function-due.js";
 import { DEFINED, PARTS, SQLSTATES } from "./function-parts.js";
+import { WORKER_FUNCTIONS } from "./function-worker.js";
 
 const PREVIEW_LENGTH = 1_024;
 const MESSAGE_LENGTH_MAX = 8 * 1_024;
@@ -421,6 +422,10 @@ const NAMES = [
   "acquire_due(text, text, double precision)",
   "cleanup_stale_runs(double precision, double precision)",
   "send_signal(text, text, jsonb, interval)",
+  "claim(text[], text, int)",
+  "heartbeat(uuid, bigint)",
+  "record_item(uuid, bigint, text, jsonb, text, bigint, text)",
+  "expose_functions(text)",
   "day_column(text)",
   "day_bound(text, int)",
   "make_day(text, int)",
@@ -442,6 +447,7 @@ export function createFunctions(channel: string): string {
     enqueueFunction(channel),
     SETTLING_FUNCTIONS,
     ACQUIRE_DUE,
+    WORKER_FUNCTIONS,
     cleanupFunction(channel),
     signalFunction(channel),
     ...revokes,
