@@ -8,6 +8,7 @@ import type { Grant, Settlement } from "./claims.js";
 import { flag, numberOrNull, type Row, textOrNull } from "./rows.js";
 import { NEVER_MS } from "./schema/waits.js";
 import { row, rows, run, type Statements, type StoreSession } from "./session.js";
+import { isCut } from "./sql/list-page.js";
 
 export { NEVER_MS };
 
@@ -94,6 +95,9 @@ export type Suspended =
   | { readonly result: "suspended"; readonly wakeInMs: number | null }
   | { readonly result: "stale" | "no_wait" };
 
+/** Values of one read or one transaction: more would keep a process on SQLite, or one row of PostgreSQL, for too long. */
+const PART_BYTES = 4 * 1_048_576;
+
 /** The lease of a run, locked until the commit so that it cannot end. */
 const HELD = {
   postgres: /* sql */ `
@@ -149,18 +153,40 @@ select name, kind, since, until, signal, key, child, tries from {wait} where run
  * the run's wake-up: its step has no end yet.
  */
 const OVER = /* sql */ `
-select w.name, w.kind, w.since, w.until, w.signal, w.key, w.child, w.tries, w.status,
-  case when w.kind = 3 then w.value else s.value end as value, w.error, s.at as signal_at,
-  coalesce(w.ended_at, s.at, w.until) as over_at
 from {wait} w
 left join {signal} s on w.kind = 2 and s.name = w.signal and s.key = w.key
   and s.at >= coalesce(w.signal_since, 0) and s.at <= coalesce(w.until, s.at)
-where w.run = :id::uuid and (w.ended_at is not null or s.at is not null or w.until <= {now})
-order by over_at, w.name`;
+where w.run = :id::uuid and (w.ended_at is not null or s.at is not null or w.until <= {now})`;
+
+const IS_OVER = `select 1 as is_over ${OVER} limit 1`;
+
+/** Values are weighed first: a run may wait for thousands of signals of 256 KiB, and a transaction must not read them all. */
+const OVER_PAGE = /* sql */ `
+with ended as materialized (
+  select w.name, s.at as signal_at, coalesce(w.ended_at, s.at, w.until) as over_at,
+    coalesce(octet_length(w.value), 0) + coalesce(octet_length(s.value), 0) + coalesce(octet_length(w.error), 0) as weight
+  ${OVER} and w.kind <> 0
+), page as (
+  select e.*, sum(e.weight) over (order by e.over_at, e.name) - e.weight as weight_before, count(*) over () as found_count
+  from ended e
+)
+select w.name, w.kind, w.since, w.until, w.signal, w.key, w.child, w.tries, w.status,
+  case when w.kind = 3 then w.value else s.value end as value, w.error, p.signal_at, p.over_at, p.found_count
+from page p
+join {wait} w on w.run = :id::uuid and w.name = p.name
+left join {signal} s on p.signal_at is not null and s.name = w.signal and s.key = w.key
+where p.weight_before < ${PART_BYTES} order by p.over_at, p.name`;
 
 const STEPS = /* sql */ `
-select name, no, kind, fence, tries, started_at, ended_at, signal, key, child, value, error
-from {step} where run = :id::uuid and no > :after::int order by no limit :limit`;
+with weighed as (
+  select s.no, coalesce(octet_length(s.value), 0) + coalesce(octet_length(s.error), 0) as weight
+  from {step} s where s.run = :id::uuid and s.no > :after::int order by s.no limit :limit
+), page as (
+  select w.no, sum(w.weight) over (order by w.no) - w.weight as weight_before, count(*) over () as found_count from weighed w
+)
+select s.name, s.no, s.kind, s.fence, s.tries, s.started_at, s.ended_at, s.signal, s.key, s.child, s.value, s.error, p.found_count
+from page p join {step} s on s.run = :id::uuid and s.no = p.no
+where p.weight_before < ${PART_BYTES} order by s.no`;
 
 const NAMED = /* sql */ `
 select name, no, kind, fence, tries, started_at, ended_at, signal, key, child, value, error
@@ -254,7 +280,8 @@ export abstract class Steps {
   }> {
     const params = { id, after, limit: STEPS_PAGE };
     const found = await this.#session.read({ verb: "steps.list", sql: STEPS, params });
-    return { steps: found.map(toStep), isAll: found.length < STEPS_PAGE };
+    const isAll = found.length < STEPS_PAGE && !isCut(found);
+    return { steps: found.map(toStep), isAll };
   }
 
   /** Those of these steps that have ended. */
@@ -315,26 +342,36 @@ export abstract class Steps {
     });
   }
 
-  /** Records the ends of waits that are over, under the fence of the holder that will receive them. */
-  collect({
-    id,
-    fence,
-    generation = 0,
-  }: Grant & { readonly generation?: number }): Promise<Collected | "stale"> {
+  /**
+   * Records the ends of waits that are over, under the fence of the holder that will receive them: in parts, each in a
+   * transaction of its own.
+   */
+  async collect(grant: Grant & { readonly generation?: number }): Promise<Collected | "stale"> {
+    const ended: StepRecord[] = [];
+    for (;;) {
+      const part = await this.#collectPart(grant);
+      if (part === "stale") return part;
+      ended.push(...part.ended);
+      if (!part.isFollowed) return { ended, now: part.now, waits: part.waits };
+    }
+  }
+
+  #collectPart({ id, fence, generation = 0 }: Grant & { readonly generation?: number }) {
     return this.#session.transaction("steps.collect", { lost: "repeat" }, function* (): Statements<
-      Collected | "stale"
+      (Collected & { readonly isFollowed: boolean }) | "stale"
     > {
       const held = yield* row(HELD, { id, fence });
       if (!held) return "stale";
       const now = Number(held.now);
-      const over = (yield* rows(OVER, { id })).filter(({ kind }) => kindOf(kind) !== "retry");
-      if (over.length === 0) return { ended: [], ...(yield* openWaits(id, now)) };
+      const over = yield* rows(OVER_PAGE, { id });
+      if (over.length === 0)
+        return { ended: [], isFollowed: false, ...(yield* openWaits(id, now)) };
       const last = Number((yield* row(LAST_NO, { id }))?.no);
       const ended = over.map((each, at) => endOf(each, last + at + 1));
       yield* run(ADD_STEPS, { id, fence, generation, steps: JSON.stringify(ended) });
       yield* run(DROP_WAITS, { id, names: ended.map(({ name }) => name) });
       const records = ended.map((each) => toStep({ ...each, fence }));
-      return { ended: records, ...(yield* openWaits(id, now)) };
+      return { ended: records, isFollowed: isCut(over), ...(yield* openWaits(id, now)) };
     });
   }
 
@@ -402,7 +439,7 @@ export abstract class Steps {
         const first = yield* row(FIRST_DEADLINE, { id });
         if (Number(first?.waits) === 0) return { result: "no_wait" };
         const now = Number(first?.now);
-        const isOver = (yield* rows(OVER, { id })).length > 0;
+        const isOver = (yield* row(IS_OVER, { id })) !== undefined;
         const until = isOver ? now : (numberOrNull(first?.until) ?? NEVER_MS);
         const { mode, schedule, batch, isLimited, ranMs } = params;
         yield* settle({
@@ -494,7 +531,7 @@ function endOf(over: Row, no: number) {
   const isFailed = kind === "run" && Number(over.status) !== 1;
   const value =
     kind === "signal" && at !== null
-      ? JSON.stringify({ value: JSON.parse(String(over.value)) as unknown, at })
+      ? `{"value":${String(over.value)},"at":${at}}`
       : kind === "run" && !isFailed
         ? (textOrNull(over.value) ?? "null")
         : null;

@@ -222,6 +222,41 @@ export function waitSuite(test: SceneTest): void {
     expect(steps).toMatchObject([{ name: "wait", kind: "signal", value: null, fence: held.fence }]);
   });
 
+  test("ends with large values are recorded in parts and read in parts, each once and in their order", async ({
+    scene,
+  }) => {
+    const held = await heldRun(scene);
+    const keys = Array.from({ length: 24 }, (_, n) => `k${String(n).padStart(2, "0")}`);
+    await wait(
+      scene,
+      held,
+      ...keys.map((key) => forSignal({ name: key, key })),
+      forSignal({ name: "open", key: "open" }),
+    );
+    const value = JSON.stringify("x".repeat(250_000));
+    for (const key of keys) {
+      await send(scene, value, { key });
+      scene.advance(1);
+    }
+    const found = await scene.store.steps.collect(grantOf(held));
+    if (found === "stale") throw new Error("the run is held");
+    expect(found.ended.map(({ name }) => name)).toEqual(keys);
+    expect(found.ended.map(({ no }) => no)).toEqual(keys.map((_, at) => at + 1));
+    expect(found.waits.map(({ name }) => name)).toEqual(["open"]);
+    const pages: string[][] = [];
+    for (let isAll = false, after = 0; !isAll; ) {
+      const page = await scene.store.steps.list({ id: held.id, after });
+      pages.push(page.steps.map(({ name }) => name));
+      expect(page.steps.every((step) => Number(step.value?.length) > value.length)).toBe(true);
+      after = Number(page.steps.at(-1)?.no);
+      isAll = page.isAll;
+    }
+    expect(pages.flat()).toEqual(keys);
+    expect(pages.map((page) => page.length)).toEqual([17, 7]);
+    expect(await collected(scene, held)).toEqual([]);
+    expect(await suspend(scene, held)).toEqual({ result: "suspended", wakeInMs: null });
+  });
+
   test("a wait counts signals from its own earliest time on", async ({ scene }) => {
     await send(scene, "1");
     const sentAt = scene.now;

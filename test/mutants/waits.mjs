@@ -6,7 +6,7 @@ export const WAIT_MUTANTS = [
     name: "suspended-without-a-look",
     promise: "an acknowledged signal reaches every run that waits",
     file: "src/store/steps.ts",
-    find: "const isOver = (yield* rows(OVER, { id })).length > 0;",
+    find: "const isOver = (yield* row(IS_OVER, { id })) !== undefined;",
     replace: "const isOver = false;",
     suites: ["engine: waits"],
   },

@@ -6,7 +6,7 @@ import type { RunId } from "../../runs/rules/run.js";
 import type { StepKind } from "../../runs/rules/steps.js";
 import { numberOrNull, type Row, textOrNull } from "../rows.js";
 import type { StoreSession } from "../session.js";
-import { PAGE_BYTES_MAX, ROW_BYTES, shortened } from "../sql/list-page.js";
+import { isCut, PAGE_BYTES_MAX, ROW_BYTES, shortened } from "../sql/list-page.js";
 
 /** As steps and waits are stored; a wait of the first kind is a step that will be tried again. */
 const KINDS = ["step", "sleep", "signal", "run"] as const satisfies readonly StepKind[];
@@ -94,11 +94,6 @@ export async function readRunSteps(
     : [...ended, ...open.filter((each) => !names.has(String(each.name)))];
   const isFollowed = all.length > limit || isCut(ended) || isCut(open);
   return { steps: all.slice(0, limit).map(toRecord), isFollowed };
-}
-
-/** The page had its bytes before it had its rows. */
-function isCut(found: readonly Row[]): boolean {
-  return found.length > 0 && Number(found[0]?.found_count) > found.length;
 }
 
 function toRecord(row: Row): RunStepRecord {

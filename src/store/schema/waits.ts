@@ -1,5 +1,6 @@
 // Defines the tables of durable waits: finished steps, open waits, signals, and the runs that should be woken. None of them
 // has days: rows of a run that sleeps for months would have to move each time a day is dropped, under an exclusive lock.
+// Tables with long values have rowids on SQLite: it would read whole values to find a row by its key in a table without.
 // See docs/decisions/0015-durable-waits.md.
 
 /**
@@ -29,7 +30,7 @@ create table {step} (
   value text,
   error text,
   primary key (run, no)
-) [[sqlite without rowid]];
+);
 create unique index step_name on {step} (run, name);
 
 -- Waits that are open. A deadline never changes; a child's end is stored here by the statement that ends it.
@@ -53,7 +54,7 @@ create table {wait} (
   value text,
   error text,
   primary key (run, name)
-) ${CHURN} [[sqlite without rowid]];
+) ${CHURN};
 create index wait_signal on {wait} (signal, key) where signal is not null;
 create index wait_batch on {wait} (batch) where batch is not null;
 
@@ -61,11 +62,11 @@ create index wait_batch on {wait} (batch) where batch is not null;
 create table {signal} (
   name text collate "C" not null,
   key text collate "C" not null,
-  value text not null,
   at bigint not null,
   is_new boolean not null,
+  value text not null,
   primary key (name, key)
-) ${CHURN} [[sqlite without rowid]];
+) ${CHURN};
 create index signal_new on {signal} (at) where is_new;
 create index signal_at on {signal} (at);
 

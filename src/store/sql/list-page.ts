@@ -114,8 +114,13 @@ export function pageOf<T extends { readonly isFollowed?: boolean }>(
   rows: readonly Row[],
   read: (row: Row) => T,
 ): readonly T[] {
-  const isShort = rows.length > 0 && Number(rows[0]?.found_count) > rows.length;
+  const isShort = isCut(rows);
   return rows.map((row, at) =>
     isShort && at === rows.length - 1 ? { ...read(row), isFollowed: true } : read(row),
   );
+}
+
+/** Whether the page had its bytes before it had its rows. */
+export function isCut(rows: readonly Row[]): boolean {
+  return rows.length > 0 && Number(rows[0]?.found_count) > rows.length;
 }

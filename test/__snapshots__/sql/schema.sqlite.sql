@@ -655,7 +655,7 @@ create table step (
   value text,
   error text,
   primary key (run, no)
-) without rowid;
+);
 create unique index step_name on step (run, name);
 
 -- Waits that are open. A deadline never changes; a child's end is stored here by the statement that ends it.
@@ -679,7 +679,7 @@ create table wait (
   value text,
   error text,
   primary key (run, name)
-)  without rowid;
+) ;
 create index wait_signal on wait (signal, key) where signal is not null;
 create index wait_batch on wait (batch) where batch is not null;
 
@@ -687,11 +687,11 @@ create index wait_batch on wait (batch) where batch is not null;
 create table signal (
   name text not null,
   key text not null,
-  value text not null,
   at integer not null,
   is_new integer not null,
+  value text not null,
   primary key (name, key)
-)  without rowid;
+) ;
 create index signal_new on signal (at) where is_new;
 create index signal_at on signal (at);
 
@@ -1503,7 +1503,7 @@ create table step (
   value text,
   error text,
   primary key (run, no)
-) [[sqlite without rowid]];
+);
 create unique index step_name on step (run, name);
 
 -- Waits that are open. A deadline never changes; a child's end is stored here by the statement that ends it.
@@ -1527,7 +1527,7 @@ create table wait (
   value text,
   error text,
   primary key (run, name)
-) [[postgres with (autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_threshold = 1000)]] [[sqlite without rowid]];
+) [[postgres with (autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_threshold = 1000)]];
 create index wait_signal on wait (signal, key) where signal is not null;
 create index wait_batch on wait (batch) where batch is not null;
 
@@ -1535,11 +1535,11 @@ create index wait_batch on wait (batch) where batch is not null;
 create table signal (
   name text collate "C" not null,
   key text collate "C" not null,
-  value text not null,
   at bigint not null,
   is_new boolean not null,
+  value text not null,
   primary key (name, key)
-) [[postgres with (autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_threshold = 1000)]] [[sqlite without rowid]];
+) [[postgres with (autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_threshold = 1000)]];
 create index signal_new on signal (at) where is_new;
 create index signal_at on signal (at);
 

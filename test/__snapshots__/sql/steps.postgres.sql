@@ -76,6 +76,13 @@ select h.*, set_config('idle_in_transaction_session_timeout', '5000', true) as p
 select k.fence, clock() as now from lease k
 where k.fence = :fence::bigint and k.ids @> array[:id::uuid] for no key update) h;
 
+-- IS_OVER
+select 1 as is_over 
+from wait w
+left join signal s on w.kind = 2 and s.name = w.signal and s.key = w.key
+  and s.at >= coalesce(w.signal_since, 0) and s.at <= coalesce(w.until, s.at)
+where w.run = :id::uuid and (w.ended_at is not null or s.at is not null or w.until <= clock()) limit 1;
+
 -- KNOWN_STEPS
 select name, no from step where run = :id::uuid and name = any(:names::text[]);
 
@@ -89,15 +96,25 @@ from step where run = :id::uuid and name = any(:names::text[]) order by no;
 -- NOTIFY
 select pg_notify(:channel, '')::text as told;
 
--- OVER
-select w.name, w.kind, w.since, w.until, w.signal, w.key, w.child, w.tries, w.status,
-  case when w.kind = 3 then w.value else s.value end as value, w.error, s.at as signal_at,
-  coalesce(w.ended_at, s.at, w.until) as over_at
+-- OVER_PAGE
+with ended as materialized (
+  select w.name, s.at as signal_at, coalesce(w.ended_at, s.at, w.until) as over_at,
+    coalesce(octet_length(w.value), 0) + coalesce(octet_length(s.value), 0) + coalesce(octet_length(w.error), 0) as weight
+  
 from wait w
 left join signal s on w.kind = 2 and s.name = w.signal and s.key = w.key
   and s.at >= coalesce(w.signal_since, 0) and s.at <= coalesce(w.until, s.at)
-where w.run = :id::uuid and (w.ended_at is not null or s.at is not null or w.until <= clock())
-order by over_at, w.name;
+where w.run = :id::uuid and (w.ended_at is not null or s.at is not null or w.until <= clock()) and w.kind <> 0
+), page as (
+  select e.*, sum(e.weight) over (order by e.over_at, e.name) - e.weight as weight_before, count(*) over () as found_count
+  from ended e
+)
+select w.name, w.kind, w.since, w.until, w.signal, w.key, w.child, w.tries, w.status,
+  case when w.kind = 3 then w.value else s.value end as value, w.error, p.signal_at, p.over_at, p.found_count
+from page p
+join wait w on w.run = :id::uuid and w.name = p.name
+left join signal s on p.signal_at is not null and s.name = w.signal and s.key = w.key
+where p.weight_before < 4194304 order by p.over_at, p.name;
 
 -- RECEIVED
 select 1 as received from step
@@ -110,8 +127,15 @@ from step s join run r on r.id = s.child
 where s.run = :id::uuid and s.name = any(:names::text[]) on conflict do nothing;
 
 -- STEPS
-select name, no, kind, fence, tries, started_at, ended_at, signal, key, child, value, error
-from step where run = :id::uuid and no > :after::int order by no limit :limit;
+with weighed as (
+  select s.no, coalesce(octet_length(s.value), 0) + coalesce(octet_length(s.error), 0) as weight
+  from step s where s.run = :id::uuid and s.no > :after::int order by s.no limit :limit
+), page as (
+  select w.no, sum(w.weight) over (order by w.no) - w.weight as weight_before, count(*) over () as found_count from weighed w
+)
+select s.name, s.no, s.kind, s.fence, s.tries, s.started_at, s.ended_at, s.signal, s.key, s.child, s.value, s.error, p.found_count
+from page p join step s on s.run = :id::uuid and s.no = p.no
+where p.weight_before < 4194304 order by s.no;
 
 -- VISIT
 select s.run, s.no, exists (select 1 from run r where r.id = s.run) as is_kept from step s

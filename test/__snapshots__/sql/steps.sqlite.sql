@@ -73,6 +73,13 @@ where k.fence = :fence and exists (select 1 from json_each(k.ids) m where m.valu
 select k.fence, :now as now from lease k
 where k.fence = :fence and exists (select 1 from json_each(k.ids) m where m.value = :id);
 
+-- IS_OVER
+select 1 as is_over 
+from wait w
+left join signal s on w.kind = 2 and s.name = w.signal and s.key = w.key
+  and s.at >= coalesce(w.signal_since, 0) and s.at <= coalesce(w.until, s.at)
+where w.run = :id and (w.ended_at is not null or s.at is not null or w.until <= :now) limit 1;
+
 -- KNOWN_STEPS
 select name, no from step where run = :id and name in (select value from json_each(:names));
 
@@ -83,15 +90,25 @@ select coalesce(max(no), 0) as no from step where run = :id;
 select name, no, kind, fence, tries, started_at, ended_at, signal, key, child, value, error
 from step where run = :id and name in (select value from json_each(:names)) order by no;
 
--- OVER
-select w.name, w.kind, w.since, w.until, w.signal, w.key, w.child, w.tries, w.status,
-  case when w.kind = 3 then w.value else s.value end as value, w.error, s.at as signal_at,
-  coalesce(w.ended_at, s.at, w.until) as over_at
+-- OVER_PAGE
+with ended as materialized (
+  select w.name, s.at as signal_at, coalesce(w.ended_at, s.at, w.until) as over_at,
+    coalesce(octet_length(w.value), 0) + coalesce(octet_length(s.value), 0) + coalesce(octet_length(w.error), 0) as weight
+  
 from wait w
 left join signal s on w.kind = 2 and s.name = w.signal and s.key = w.key
   and s.at >= coalesce(w.signal_since, 0) and s.at <= coalesce(w.until, s.at)
-where w.run = :id and (w.ended_at is not null or s.at is not null or w.until <= :now)
-order by over_at, w.name;
+where w.run = :id and (w.ended_at is not null or s.at is not null or w.until <= :now) and w.kind <> 0
+), page as (
+  select e.*, sum(e.weight) over (order by e.over_at, e.name) - e.weight as weight_before, count(*) over () as found_count
+  from ended e
+)
+select w.name, w.kind, w.since, w.until, w.signal, w.key, w.child, w.tries, w.status,
+  case when w.kind = 3 then w.value else s.value end as value, w.error, p.signal_at, p.over_at, p.found_count
+from page p
+join wait w on w.run = :id and w.name = p.name
+left join signal s on p.signal_at is not null and s.name = w.signal and s.key = w.key
+where p.weight_before < 4194304 order by p.over_at, p.name;
 
 -- RECEIVED
 select 1 as received from step
@@ -104,8 +121,15 @@ from step s join run r on r.id = s.child
 where s.run = :id and s.name in (select value from json_each(:names)) on conflict do nothing;
 
 -- STEPS
-select name, no, kind, fence, tries, started_at, ended_at, signal, key, child, value, error
-from step where run = :id and no > :after order by no limit (:limit + 0);
+with weighed as (
+  select s.no, coalesce(octet_length(s.value), 0) + coalesce(octet_length(s.error), 0) as weight
+  from step s where s.run = :id and s.no > :after order by s.no limit (:limit + 0)
+), page as (
+  select w.no, sum(w.weight) over (order by w.no) - w.weight as weight_before, count(*) over () as found_count from weighed w
+)
+select s.name, s.no, s.kind, s.fence, s.tries, s.started_at, s.ended_at, s.signal, s.key, s.child, s.value, s.error, p.found_count
+from page p join step s on s.run = :id and s.no = p.no
+where p.weight_before < 4194304 order by s.no;
 
 -- VISIT
 select s.run, s.no, exists (select 1 from run r where r.id = s.run) as is_kept from step s
