@@ -40,7 +40,7 @@ const MODULES = [
 const HANDLER_TYPES = ["worker/handler/context", "worker/hooks"];
 
 /** Handlers of remote workers have the same steps and waits. */
-const STEPS = ["worker/handler/step-book", "worker/handler/step-options"];
+const STEPS = ["worker/handler/step-journal", "worker/handler/step-options"];
 
 /** Settings and maintenance report how the instance is configured. */
 const INSTANCE_FACTS = ["instance/config", "instance/context", "instance/jobs"];

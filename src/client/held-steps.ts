@@ -1,5 +1,5 @@
-// Gives the handler of a remote worker `ctx.step`, `ctx.sleep`, `ctx.waitFor` and `ctx.call`. The book is the one of local
-// handlers; it keeps steps and waits behind the server, under the fence of the run. Earlier ones come with the claim.
+// Gives the handler of a remote worker `ctx.step`, `ctx.sleep`, `ctx.waitFor` and `ctx.call`. It has the journal of local
+// handlers, which keeps steps and waits behind the server, under the fence of the run. Earlier ones come with the claim.
 
 import { portableClock } from "../shared/adapters/portable-clock.js";
 import { systemRandom } from "../shared/adapters/random.js";
@@ -7,13 +7,13 @@ import type { Duration } from "../shared/duration.js";
 import { StepNestedError, WaitInStepError } from "../shared/errors.js";
 import { jobName } from "../shared/options.js";
 import {
-  type BookedAttempt,
   type NewStep,
   type NewWait,
-  StepBook,
+  type StepExecution,
+  StepJournal,
   type StepRecord,
   type WaitRecord,
-} from "../worker/handler/step-book.js";
+} from "../worker/handler/step-journal.js";
 import {
   type CallOptions,
   type ReceivedSignal,
@@ -49,13 +49,13 @@ export type HeldStepsParams = {
 /** Calls of an execution that no longer counts. */
 const NEVER: Promise<never> = new Promise(() => undefined);
 
-export class HeldSteps implements BookedAttempt {
+export class HeldSteps implements StepExecution {
   openCalls = 0;
   hasReturned = false;
   suspension: "none" | "suspending" = "none";
   readonly commitPhase = "none";
   readonly #params: HeldStepsParams;
-  #book: StepBook | null = null;
+  #journal: StepJournal | null = null;
   /** Of which the claim told; null once the handler has got them. */
   #first: Stored | null;
   #lastNo = 0;
@@ -102,7 +102,7 @@ export class HeldSteps implements BookedAttempt {
       return await call();
     } finally {
       this.openCalls -= 1;
-      this.#book?.changed();
+      this.#journal?.changed();
     }
   }
 
@@ -153,14 +153,14 @@ export class HeldSteps implements BookedAttempt {
     return this.#opened.child(name, known, async () => make, toResult);
   }
 
-  get #opened(): StepBook {
+  get #opened(): StepJournal {
     const { run, suspend } = this.#params;
     const { steps, waits, hasMoreSteps } = this.#first ?? {};
-    this.#book ??= new StepBook(this, {
+    this.#journal ??= new StepJournal(this, {
       grant: { id: run.id, fence: run.fence },
       ports: { clock: portableClock, random: systemRandom },
       isFirst: steps?.length === 0 && waits?.length === 0 && !hasMoreSteps,
-      ledger: {
+      store: {
         finish: async (done) => this.#finish(done),
         wait: async (begun) => this.#begun(begun.map(toBody)),
         collect: async () => this.#collect(),
@@ -169,10 +169,10 @@ export class HeldSteps implements BookedAttempt {
       suspend,
       woken: () => undefined,
     });
-    return this.#book;
+    return this.#journal;
   }
 
-  // ── the server as a ledger. Times are counted from each response on: clocks need not agree ─────────
+  // ── the server keeps the steps. Times are counted from each response on: clocks need not agree ─────────
 
   async #finish(done: readonly NewStep[]): Promise<readonly number[]> {
     const steps = done.map(({ name, value, tries, ranMs }) => ({

@@ -19,7 +19,7 @@ import type { Store } from "../store/store.js";
 import type { Emit } from "../telemetry/log.js";
 import { factsOf } from "../worker/completer.js";
 import type { FanOut } from "../worker/handler/fan-out.js";
-import { firstEnd } from "../worker/handler/step-book.js";
+import { firstEnd } from "../worker/handler/step-journal.js";
 import {
   type CallOptions,
   readCall,

@@ -32,12 +32,12 @@ export type AttemptView = {
   /** From "suspending" on, the handler no longer counts: pending calls never settle, later ones do nothing. */
   suspension: "none" | "suspending";
   /** Its steps and waits; null while the handler has used none. */
-  book: AttemptBook | null;
+  journal: AttemptJournal | null;
   abort(reason: StopReason): void;
 };
 
 /** The steps and waits of an attempt, as the parts around it know them: something has ended. */
-export type AttemptBook = { changed(): void };
+export type AttemptJournal = { changed(): void };
 
 export type StopReason =
   | LeaseLostError

@@ -19,7 +19,7 @@ import { validateInput } from "../shared/schema.js";
 import type { Claim, ClaimedRun } from "../store/claims.js";
 import type { Emit } from "../telemetry/log.js";
 import type { TraceSpan, Tracing } from "../telemetry/tracing.js";
-import type { AttemptBook, CommitPhase, StopReason } from "./attempt-view.js";
+import type { AttemptJournal, CommitPhase, StopReason } from "./attempt-view.js";
 import { factsOf, type LetGo, type Report, transitionOf } from "./completer.js";
 import { type ContextServices, RunContext } from "./handler/context.js";
 import type { HandlerServices } from "./handler/services.js";
@@ -132,7 +132,7 @@ export class ActiveAttempt {
   openCalls = 0;
   hasReturned = false;
   suspension: "none" | "suspending" = "none";
-  book: AttemptBook | null = null;
+  journal: AttemptJournal | null = null;
   /** Null if runs are not traced. */
   span: TraceSpan | null = null;
   #context: RunContext | null = null;

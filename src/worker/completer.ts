@@ -9,7 +9,7 @@ import type { Claim, ClaimedRun, Settlement } from "../store/claims.js";
 import type { Emit, EventName } from "../telemetry/log.js";
 import type { Meter } from "../telemetry/meters.js";
 import type { TraceSpan } from "../telemetry/tracing.js";
-import { type AttemptBook, type AttemptView, isFirstGrant } from "./attempt-view.js";
+import { type AttemptJournal, type AttemptView, isFirstGrant } from "./attempt-view.js";
 import type { Leases } from "./leases.js";
 
 /** A run with the claim that it is held under. */
@@ -193,8 +193,8 @@ export function settlementOf(params: {
 }
 
 /** A remote worker may have stored waits that this instance knows nothing of. */
-function mayHaveWaits(held: Held & { readonly book?: AttemptBook | null }): boolean {
-  return held.book !== null || !isFirstGrant(held);
+function mayHaveWaits(held: Held & { readonly journal?: AttemptJournal | null }): boolean {
+  return held.journal !== null || !isFirstGrant(held);
 }
 
 export function isHandBack(transition: Transition): boolean {

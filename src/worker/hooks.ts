@@ -211,7 +211,7 @@ function contextOf(
     openCalls: 0,
     hasReturned: true,
     suspension: "none",
-    book: null,
+    journal: null,
     abort: () => undefined,
   };
   const services = {

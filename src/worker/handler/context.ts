@@ -217,7 +217,7 @@ export class RunContext {
     attempt.openCalls += 1;
     const ended = () => {
       attempt.openCalls -= 1;
-      attempt.book?.changed();
+      attempt.journal?.changed();
     };
     const answer = call();
     answer.then(ended, ended);

@@ -10,7 +10,7 @@ import type { Store } from "../../store/store.js";
 import type { Emit } from "../../telemetry/log.js";
 import type { AttemptView } from "../attempt-view.js";
 import { workOf } from "./commit.js";
-import type { StepTry } from "./step-book.js";
+import type { StepTry } from "./step-journal.js";
 
 type Stored = { readonly no: number; readonly value: string };
 

@@ -1,5 +1,5 @@
 // Serves the durable calls of handlers: `ctx.step`, `ctx.sleep`, `ctx.waitFor` and `ctx.call`. The options are read by
-// step-options.ts; the book of each attempt (step-book.ts) finds, stores and suspends.
+// step-options.ts; the journal of each attempt (step-journal.ts) finds, stores and suspends.
 
 import type { Duration } from "../../shared/duration.js";
 import { RunCommittedError, StepNestedError, WaitInStepError } from "../../shared/errors.js";
@@ -11,7 +11,7 @@ import type { Emit } from "../../telemetry/log.js";
 import { type AttemptView, isFirstGrant } from "../attempt-view.js";
 import type { FanOut } from "./fan-out.js";
 import { currentPart, insideOf } from "./nesting.js";
-import { StepBook, type StepTry } from "./step-book.js";
+import { StepJournal, type StepTry } from "./step-journal.js";
 import {
   type CallOptions,
   type ReceivedSignal,
@@ -66,14 +66,14 @@ export class Steps {
     const transact = (step: StepTry) =>
       transactStep({ store, clock: ports.clock, emit, attempt, fn: inside, step });
     const work = { fn: inside, retry, ...(isTx ? { transact } : {}) };
-    return this.#bookOf(attempt, "ctx.step").step(name, work);
+    return this.#journalOf(attempt, "ctx.step").step(name, work);
   }
 
   async sleep(attempt: AttemptView, time: Duration | Date, options: SleepOptions): Promise<void> {
     refuseInside("ctx.sleep");
     const { name, ...wait } = readSleep(time, options);
     const asked: NewWait = { name, kind: "sleep", ...wait };
-    await this.#bookOf(attempt, "ctx.sleep").wait(name, asked, () => undefined);
+    await this.#journalOf(attempt, "ctx.sleep").wait(name, asked, () => undefined);
   }
 
   async waitFor(
@@ -84,7 +84,7 @@ export class Steps {
     refuseInside("ctx.waitFor");
     const { name, ...wait } = readWaitFor(signal, options, attempt);
     const asked: NewWait = { name, kind: "signal", signal, ...wait };
-    return this.#bookOf(attempt, "ctx.waitFor").wait(name, asked, toReceived);
+    return this.#journalOf(attempt, "ctx.waitFor").wait(name, asked, toReceived);
   }
 
   async call(
@@ -101,22 +101,22 @@ export class Steps {
     const how = { generation: run.extraAttempts, isLeft };
     const asked = { job: known, input, options: enqueue };
     const prepare = () => this.#params.fanOut.call(parent, asked, how);
-    return this.#bookOf(attempt, "ctx.call").child(name, known, prepare, toResult);
+    return this.#journalOf(attempt, "ctx.call").child(name, known, prepare, toResult);
   }
 
-  #bookOf(attempt: AttemptView, verb: string): StepBook {
+  #journalOf(attempt: AttemptView, verb: string): StepJournal {
     if (attempt.commitPhase !== "none") throw new RunCommittedError(attempt.run.id, verb);
-    attempt.book ??= this.#newBook(attempt);
-    return attempt.book as StepBook;
+    attempt.journal ??= this.#newJournal(attempt);
+    return attempt.journal as StepJournal;
   }
 
-  #newBook(attempt: AttemptView): StepBook {
+  #newJournal(attempt: AttemptView): StepJournal {
     const { store, ports, executor } = this.#params;
     const grant = { id: attempt.run.id, fence: attempt.claim.fence };
     const written = { ...grant, generation: attempt.run.extraAttempts };
-    return new StepBook(attempt, {
+    return new StepJournal(attempt, {
       ...{ grant, ports, isFirst: isFirstGrant(attempt) },
-      ledger: {
+      store: {
         finish: (steps) => store.steps.finish({ ...written, steps }),
         wait: (waits) => store.steps.wait({ ...written, waits }),
         collect: () => store.steps.collect(written),
@@ -130,7 +130,7 @@ export class Steps {
   /** The handler no longer counts; the run is held until the database has let it go. */
   async #suspend(attempt: AttemptView, retries: readonly string[]): Promise<void> {
     const { store, ports, holder, executor, reportsStored } = this.#params;
-    const { run, claim, book } = attempt;
+    const { run, claim, journal } = attempt;
     const { id, mode, schedule, batch } = run;
     const { fence, isLimited } = claim;
     try {
@@ -140,7 +140,7 @@ export class Steps {
         ranMs: ports.clock.monotonicMs() - attempt.startedMs,
         random: ports.random.next(),
       };
-      const answer = await (book as StepBook).suspended(() => store.steps.suspend(params));
+      const answer = await (journal as StepJournal).suspended(() => store.steps.suspend(params));
       if (answer.result === "suspended") executor.suspended(attempt, answer.wakeInMs);
       else executor.lostWhileSuspending(attempt, null);
     } catch (error) {

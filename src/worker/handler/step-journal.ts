@@ -36,26 +36,27 @@ import type {
 } from "../../store/steps.js";
 import type { AttemptView } from "../attempt-view.js";
 import { classifyFailure } from "../rules/classify.js";
+import { AnswerQueue } from "./answer-queue.js";
 
 export type { NewStep, NewWait, StepRecord, WaitRecord };
 
-/** What a book knows of its execution, and changes in it. */
-export type BookedAttempt = Pick<
+/** The execution as its journal knows and changes it. */
+export type StepExecution = Pick<
   AttemptView,
   "openCalls" | "hasReturned" | "suspension" | "commitPhase" | "stopReason" | "abort"
 >;
 
 /** Where steps and waits are kept: in the database, or behind a server. Every call carries the fence. */
-export type StepLedger = {
+export type StepStore = {
   finish(steps: readonly NewStep[]): Promise<readonly number[] | "stale">;
   wait(waits: readonly NewWait[]): Promise<OpenWaits | "stale">;
   collect(): Promise<Collected | "stale">;
   list(after: number): Promise<{ readonly steps: readonly StepRecord[]; readonly isAll: boolean }>;
 };
 
-export type BookTools = {
+export type JournalTools = {
   readonly grant: Grant;
-  readonly ledger: StepLedger;
+  readonly store: StepStore;
   readonly ports: Pick<Ports, "clock" | "random">;
   /** No earlier execution has stored anything. */
   readonly isFirst: boolean;
@@ -90,19 +91,14 @@ export type StepWork = {
 /** What is left of a deadline is waited for by a timer, which may be early. */
 const TIMER_MAX_MS = 2 ** 31 - 1;
 
-export class StepBook {
-  readonly #attempt: BookedAttempt;
-  readonly #tools: BookTools;
+export class StepJournal {
+  readonly #attempt: StepExecution;
+  readonly #tools: JournalTools;
   readonly #names = new StepNames();
   readonly #recorded = new Map<string, StepRecord>();
   readonly #open = new Map<string, WaitRecord>();
   readonly #pending = new Map<string, Pending>();
-  /** Answers that the handler has not received yet. */
-  readonly #answers: { readonly no: number; settle(): void }[] = [];
-  /** The number of the answer that comes next, if the handler asks for all of them. */
-  #nextNo = 1;
-  #isPumping = false;
-  #hasGivenWay = false;
+  readonly #answers: AnswerQueue;
   #isCheckScheduled = false;
   #loading: Promise<void> | null = null;
   #timer: Timer | null = null;
@@ -115,9 +111,10 @@ export class StepBook {
   #registering: NewWait[] = [];
   #registered: Promise<void> | null = null;
 
-  constructor(attempt: BookedAttempt, tools: BookTools) {
+  constructor(attempt: StepExecution, tools: JournalTools) {
     this.#attempt = attempt;
     this.#tools = tools;
+    this.#answers = new AnswerQueue(tools.ports.clock, () => this.#isOver);
   }
 
   // ── calls of the handler ─────────────────────────────────────────────────────────────────────────
@@ -275,7 +272,7 @@ export class StepBook {
       const steps = this.#finishing;
       this.#finishing = [];
       this.#finished = null;
-      const numbers = await this.#held(() => this.#tools.ledger.finish(steps));
+      const numbers = await this.#held(() => this.#tools.store.finish(steps));
       return new Map(steps.map(({ name }, at) => [name, numbers[at] as number]));
     });
     const no = (await this.#finished).get(step.name) as number;
@@ -300,7 +297,7 @@ export class StepBook {
       const waits = this.#registering;
       this.#registering = [];
       this.#registered = null;
-      this.#sawOpen(await this.#held(() => this.#tools.ledger.wait(waits)));
+      this.#sawOpen(await this.#held(() => this.#tools.store.wait(waits)));
     });
     await this.#registered;
   }
@@ -384,7 +381,7 @@ export class StepBook {
     if (wokenAt !== null) this.#tools.woken(wokenAt);
     for (let after = 0, isAll = false; !isAll; ) {
       const page = await retryWhileUnavailable(this.#tools.ports.clock, () =>
-        this.#tools.ledger.list(after),
+        this.#tools.store.list(after),
       );
       for (const record of page.steps) this.#recorded.set(record.name, record);
       after = page.steps.at(-1)?.no ?? after;
@@ -394,7 +391,7 @@ export class StepBook {
   }
 
   #collect(): Promise<Collected> {
-    return this.#held(() => this.#tools.ledger.collect());
+    return this.#held(() => this.#tools.store.collect());
   }
 
   #saw(collected: Collected): void {
@@ -437,30 +434,7 @@ export class StepBook {
           reject(error);
         }
       };
-      this.#answers.push({ no, settle });
-      this.#pump();
-    });
-  }
-
-  #pump(): void {
-    if (this.#isPumping) return;
-    this.#isPumping = true;
-    this.#tools.ports.clock.soon(() => {
-      this.#isPumping = false;
-      if (this.#isOver) return;
-      this.#answers.sort((a, b) => a.no - b.no);
-      const [first] = this.#answers;
-      if (!first) return;
-      // The handler may ask for a smaller number in its next turn. It gets one turn: a stored name that it never asks for blocks nothing.
-      if (first.no > this.#nextNo && !this.#hasGivenWay) {
-        this.#hasGivenWay = true;
-        return this.#pump();
-      }
-      this.#hasGivenWay = false;
-      this.#answers.shift();
-      this.#nextNo = Math.max(this.#nextNo, first.no + 1);
-      first.settle();
-      if (this.#answers.length > 0) this.#pump();
+      this.#answers.add(no, settle);
     });
   }
 
@@ -488,7 +462,7 @@ export class StepBook {
       return;
     }
     const { openCalls, commitPhase } = this.#attempt;
-    if (openCalls > 0 || this.#answers.length > 0 || commitPhase !== "none") {
+    if (openCalls > 0 || !this.#answers.isEmpty || commitPhase !== "none") {
       this.#armTimer();
       return;
     }
