@@ -2,8 +2,7 @@
 // Whatever a user would not write is not written here either.
 
 import { Holdfast } from "../../build/index.js";
-import { FROM_THE_START } from "../../build/store/postgres/claim-scan-start.js";
-import { ALL_DAYS } from "../../build/store/postgres/claimed-days.js";
+import { ALL_DAYS, FROM_THE_START } from "../../build/store/postgres/claim-hints.js";
 import { EXCHANGE } from "../../build/store/postgres/sql/exchange.js";
 import { numbered } from "../../build/store/sql/template.js";
 

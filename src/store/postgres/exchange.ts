@@ -18,8 +18,7 @@ import {
   toEnding,
 } from "../claims.js";
 import { toPolicy } from "../jobs.js";
-import { ClaimScanStart, FROM_THE_START } from "./claim-scan-start.js";
-import { ClaimedDays } from "./claimed-days.js";
+import { ClaimedDays, ClaimScanStart, FROM_THE_START } from "./claim-hints.js";
 import type { PostgresLink, Row } from "./connection/connection.js";
 import type { PostgresWork } from "./poll.js";
 import type { PostgresSession } from "./session.js";

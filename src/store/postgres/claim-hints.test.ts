@@ -1,8 +1,11 @@
-// Where claims begin: the promises of the hint, stepped by hand.
+// The hints of claims, stepped by hand.
 
 import { expect, test } from "vitest";
 import type { Clock } from "../../shared/ports.js";
-import { ClaimScanStart, FROM_THE_START } from "./claim-scan-start.js";
+import { firstIdAt } from "../retention.js";
+import { ALL_DAYS, ClaimedDays, ClaimScanStart, FROM_THE_START } from "./claim-hints.js";
+
+// ── where a claim starts to read the index ───────────────────────────────────────────────────────
 
 const SCOPE = "false null noop";
 
@@ -56,4 +59,35 @@ test("looking back takes no more than a tenth of the time, however much lies beh
   expect(low()).toBe("500");
   pass(1);
   expect(low()).toBe(FROM_THE_START);
+});
+
+// ── which days hold the runs ─────────────────────────────────────────────────────────────────────
+
+const NOON = Date.UTC(2026, 10, 19, 12);
+
+function daysAtNoon() {
+  let nowMs = 0;
+  const clock = { monotonicMs: () => nowMs, wallMs: () => NOON + nowMs } as Clock;
+  const pass = (ms: number) => {
+    nowMs += ms;
+  };
+  return { days: new ClaimedDays(clock), pass };
+}
+
+test("a claim looks into the two days before today, today and tomorrow", () => {
+  const { days } = daysAtNoon();
+  expect(days.range()).toEqual({
+    idsFrom: firstIdAt(Date.UTC(2026, 10, 17)),
+    idsUntil: firstIdAt(Date.UTC(2026, 10, 21)),
+  });
+});
+
+test("after a claim of an older run, claims look into all days for a minute", () => {
+  const { days, pass } = daysAtNoon();
+  days.missed();
+  expect(days.range()).toEqual(ALL_DAYS);
+  pass(59_999);
+  expect(days.range()).toEqual(ALL_DAYS);
+  pass(1);
+  expect(days.range()).not.toEqual(ALL_DAYS);
 });
