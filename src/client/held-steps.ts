@@ -35,7 +35,7 @@ export type RemoteStepOptions = Omit<StepOptions, "tx">;
 type Stored = Pick<ResponseOf<"storeSteps">, "steps" | "waits" | "hasMoreSteps">;
 type NewWaitBody = NonNullable<BodyOf<"waitRun">["waits"]>[number];
 
-/** What the run around it does for its steps. Calls that fail with lease_lost throw, and abort the handler. */
+/** The calls that the held run makes for its steps. One that fails with lease_lost throws, and aborts the handler. */
 export type HeldStepsParams = {
   readonly run: ClaimedRun;
   readonly signal: AbortSignal;
@@ -56,7 +56,7 @@ export class HeldSteps implements StepExecution {
   readonly commitPhase = "none";
   readonly #params: HeldStepsParams;
   #journal: StepJournal | null = null;
-  /** Of which the claim told; null once the handler has got them. */
+  /** The steps and waits that came with the claim; null once the journal has them. */
   #first: Stored | null;
   #lastNo = 0;
 
@@ -109,7 +109,7 @@ export class HeldSteps implements StepExecution {
   #durable<T>(call: () => Promise<T>): Promise<T> {
     if (this.suspension !== "none") return NEVER;
     const answer = call();
-    // The handler may have ended without it: nobody hears that it then failed.
+    // The handler may have ended without awaiting it: a failure then has no listener.
     answer.catch(() => undefined);
     return answer;
   }

@@ -1,4 +1,4 @@
-// Keeps the steps and waits of runs that remote workers hold. What earlier executions stored comes with the claim; a worker
+// Keeps the steps and waits of runs that remote workers hold. Those of earlier executions come with the claim; a worker
 // stores finished steps, begins waits and suspends its run under its fence. Every call may be repeated.
 
 import type { RunId } from "../runs/rules/run.js";
@@ -61,7 +61,7 @@ export type RemoteWait = {
   readonly tries: number;
 };
 
-/** What is stored of a run. */
+/** The stored steps and open waits of a run. */
 export type RemoteSteps = {
   readonly steps: readonly RemoteStep[];
   readonly waits: readonly RemoteWait[];
@@ -210,8 +210,8 @@ export class RemoteStepKeeper {
 }
 
 /**
- * What earlier executions stored of a run that was just claimed, with the ends of waits that are over. `wokenAt`: when the
- * first of them ended; null: nothing woke it, or it is lost.
+ * The steps and waits that earlier executions stored of a run that was just claimed, with the ends of waits that are over.
+ * `wokenAt`: when the first of them ended; null: nothing woke it, or it is lost.
  */
 export async function claimedSteps(
   store: Store,
