@@ -175,7 +175,7 @@ describe("the public views", () => {
         await holdfast.queues.pause("idle", "a note");
         expect(await rowsOf(world, "v_queues")).toMatchObject([{ name: "idle", paused: 1 }]);
         const [row] = await world.rows(`select version from ${world.table("schema_version")}`);
-        expect(row).toEqual({ version: 1 });
+        expect(row).toEqual({ version: 2 });
       });
     });
 

@@ -6,6 +6,7 @@ import type { Command } from "commander";
 import type { Holdfast } from "../../holdfast.js";
 import { type MoveResult, moveDatabase } from "../../operations/move.js";
 import { textProp } from "../../shared/failure.js";
+import { SCHEMA_VERSION } from "../../store/schema/schema.js";
 import { act, type Call, newCommand, withConfigOption } from "../command.js";
 import { databaseFlag } from "../database.js";
 import { UsageError } from "../failure.js";
@@ -20,6 +21,7 @@ type Flags = CommonFlags & { readonly plan?: boolean; readonly expose?: string }
 
 const CREATE_FILE = "create the database file";
 const CREATE_TABLES = "create the tables";
+const UPGRADE_TABLES = "bring the tables up to date; stop instances of the earlier release first";
 
 export function migrateCommand(call: Call): Command {
   const command = newCommand({
@@ -61,8 +63,9 @@ async function planned({ expose, ...flags }: Flags, shell: Shell): Promise<Plan>
       await openDatabase(holdfast);
       return { database, steps: last };
     } catch (error) {
-      if (!isWithoutTables(error)) throw error;
-      return { database, steps: [CREATE_TABLES, ...last] };
+      const version = refusedVersion(error);
+      if (version === undefined || Number(version) > SCHEMA_VERSION) throw error;
+      return { database, steps: [version === null ? CREATE_TABLES : UPGRADE_TABLES, ...last] };
     }
   });
 }
@@ -85,9 +88,10 @@ function isMissingFile(database: string): boolean {
   return file !== undefined && file !== ":memory:" && !existsSync(file);
 }
 
-function isWithoutTables(error: unknown): boolean {
-  const { version } = (error ?? {}) as { version?: unknown };
-  return textProp(error, "code") === "MIGRATION_REFUSED" && version === null;
+/** The version of tables that cannot be used as they are; null: there are none. Undefined: another error. */
+function refusedVersion(error: unknown): number | null | undefined {
+  if (textProp(error, "code") !== "MIGRATION_REFUSED") return undefined;
+  return (error as { readonly version: number | null }).version;
 }
 
 // `holdfast move`: if it is killed, the same command continues from the last stored batch.

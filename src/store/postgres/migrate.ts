@@ -2,7 +2,8 @@
 // native types; private views serve them and the checks.
 
 import type { Clock } from "../../shared/ports.js";
-import { CREATE_SCHEMA, SCHEMA_VERSION } from "../schema/schema.js";
+import { CREATE_SCHEMA, SCHEMA_VERSION, UPGRADE_SCHEMA } from "../schema/schema.js";
+import { ADDED_COLUMNS } from "../schema/upgrade.js";
 import { createPrivateViews, createViews, type ViewForms } from "../schema/views.js";
 import { type Dialect, fillIn } from "../sql/template.js";
 import { inTransaction, type PostgresSource } from "./connection/connection.js";
@@ -72,8 +73,10 @@ export async function createSchema(params: {
     if (row?.known === true) {
       const [found] = await query(`select version from ${table}`);
       if (Number(found?.version) >= SCHEMA_VERSION) return;
-      await query(fillIn(CREATE_PRIVATE_VIEWS + CREATE_VIEWS, onItsOwnClock(dialect)));
-      await query(`update ${table} set version = ${SCHEMA_VERSION}`);
+      await query(fillIn(upgradeOf(schema), onItsOwnClock(dialect)));
+      await query(
+        `update ${table} set version = ${SCHEMA_VERSION}, min_compatible = ${SCHEMA_VERSION}`,
+      );
       return;
     }
     await query(`create schema if not exists "${schema}"`);
@@ -86,4 +89,19 @@ export async function createSchema(params: {
       `insert into ${table} values (${SCHEMA_VERSION}, ${SCHEMA_VERSION}, ${DATABASE_CLOCK})`,
     );
   });
+}
+
+/** Functions are replaced, not made anew: their grants stay. */
+function upgradeOf(schema: string): string {
+  const columns = ADDED_COLUMNS.map(
+    ({ table, column, type }) =>
+      `alter table {${table}} add column if not exists ${column} ${type};`,
+  );
+  const functions = createFunctions(channelOf(schema));
+  return [
+    ...columns,
+    UPGRADE_SCHEMA.postgres,
+    CREATE_PRIVATE_VIEWS + CREATE_VIEWS,
+    functions.replaceAll(/^create function \{/gm, "create or replace function {"),
+  ].join("\n");
 }

@@ -12,6 +12,7 @@ import { Pauses } from "../pause.js";
 import { Queues } from "../queues.js";
 import { Calendars } from "../schedules/calendars.js";
 import { SCHEMA_VERSION } from "../schema/schema.js";
+import { tooOld } from "../schema/upgrade.js";
 import { Statistics } from "../statistics.js";
 import type * as store from "../store.js";
 import { PostgresAlerts } from "./alerts.js";
@@ -135,6 +136,8 @@ export class PostgresStore implements store.Store {
       if (found === null || (found && found.version < SCHEMA_VERSION))
         await createSchema({ session, source, clock, schema });
       const version = await schemaVersion(session);
+      if (version && version.version < SCHEMA_VERSION)
+        throw new MigrationError(tooOld(version.version, SCHEMA_VERSION), version.version);
       if (version === null || version.minCompatible > SCHEMA_VERSION) {
         throw new MigrationError(
           version === null

@@ -14,9 +14,14 @@ import {
   RUN_TABLES,
 } from "./runs.js";
 import { SCHEDULE_TABLES } from "./schedules.js";
+import { ADDED_TABLES, remadeView } from "./upgrade.js";
 import { NEVER_MS, WAIT_TABLES } from "./waits.js";
 
-export const SCHEMA_VERSION = 1;
+/**
+ * A process of an earlier version would take a run that goes on after a wait for a new one, and do its steps again: the tables
+ * of each version are closed to it.
+ */
+export const SCHEMA_VERSION = 2;
 
 /** A run with all that its tables say of it. SQLite's `max` of a null is null, and it has no lateral joins. */
 const RUN_STATE = /* sql */ `
@@ -81,6 +86,12 @@ export const CREATE_SCHEMA: { readonly [Name in Engine]: string } = {
   sqlite: forSqlite(only(TABLES, "sqlite")),
 };
 
+/** What tables of an earlier version lack, but for columns. */
+export const UPGRADE_SCHEMA: { readonly [Name in Engine]: string } = {
+  postgres: only(ADDED_TABLES + remadeView(RUN_STATE, "postgres"), "postgres"),
+  sqlite: forSqlite(only(ADDED_TABLES + remadeView(RUN_STATE, "sqlite"), "sqlite")),
+};
+
 /**
  * Tables that PostgreSQL partitions by day, all keyed by run id, in the order in which a day of them is removed: runs
  * first, because schedules and keys would take a run without its outcome for a live one; then the tables with rows of
@@ -109,7 +120,7 @@ function only(text: string, engine: Engine): string {
 /** Names of indexes are shared by all tables of a SQLite file, so they get the prefix that tables have. */
 function forSqlite(text: string): string {
   return text
-    .replace(/create (unique )?index (\w+) on/g, "create $1index {$2} on")
+    .replace(/create (unique )?index (if not exists )?(\w+) on/g, "create $1index $2{$3} on")
     .replace(/(int|bigint) generated always as identity primary key/g, "integer primary key")
     .replace(/::\w+/g, "")
     .replaceAll(' collate "C"', "")

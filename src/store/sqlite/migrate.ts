@@ -2,7 +2,8 @@
 // times as ISO text, JSON as text, booleans as 0 and 1; private views serve them and the checks.
 
 import { MigrationError } from "../../shared/errors.js";
-import { CREATE_SCHEMA, SCHEMA_VERSION } from "../schema/schema.js";
+import { CREATE_SCHEMA, SCHEMA_VERSION, UPGRADE_SCHEMA } from "../schema/schema.js";
+import { ADDED_COLUMNS, tooOld } from "../schema/upgrade.js";
 import { createPrivateViews, createViews, type ViewForms } from "../schema/views.js";
 import { type Dialect, fillIn } from "../sql/template.js";
 import type { SqliteFile } from "./connection/connection.js";
@@ -46,10 +47,12 @@ export async function migrateSqlite(migration: SqliteMigration): Promise<void> {
   if (!(await file.read(() => isMigrated(migration)))) await createSchema(migration);
   let found = await file.read(() => file.get(FOUND));
   if (found && Number(found.version) < SCHEMA_VERSION && migration.migrate === "auto") {
-    await remakeViews(migration);
+    await upgrade(migration);
     found = await file.read(() => file.get(FOUND));
   }
   if (!found) throw new MigrationError(NO_TABLES, null);
+  if (Number(found.version) < SCHEMA_VERSION)
+    throw new MigrationError(tooOld(Number(found.version), SCHEMA_VERSION), Number(found.version));
   if (Number(found.min_compatible) > SCHEMA_VERSION) {
     throw new MigrationError(
       `The tables are of version ${found.version} and need a newer Holdfast; this one knows version ${SCHEMA_VERSION}.`,
@@ -77,10 +80,18 @@ async function createSchema(migration: SqliteMigration): Promise<void> {
 }
 
 /** For tables of an older version. */
-async function remakeViews({ file, dialect }: SqliteMigration): Promise<void> {
+async function upgrade({ file, dialect }: SqliteMigration): Promise<void> {
   await file.write("migrate", () => {
     if (Number(file.get(FOUND)?.version) >= SCHEMA_VERSION) return;
-    file.exec(createAllViews(dialect));
-    file.run("update {schema_version} set version = :version", { version: SCHEMA_VERSION });
+    for (const { table, column, type } of ADDED_COLUMNS) {
+      const params = { table: dialect.name(table), column };
+      if (file.get("select 1 from pragma_table_info(:table) where name = :column", params))
+        continue;
+      file.exec(fillIn(`alter table {${table}} add column ${column} ${type}`, dialect));
+    }
+    file.exec(fillIn(UPGRADE_SCHEMA.sqlite, dialect) + createAllViews(dialect));
+    file.run("update {schema_version} set version = :version, min_compatible = :version", {
+      version: SCHEMA_VERSION,
+    });
   });
 }

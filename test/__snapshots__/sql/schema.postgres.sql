@@ -1616,3 +1616,124 @@ create table wake (
   run uuid primary key,
   at bigint not null
 ) [[postgres with (autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_threshold = 1000)]] [[sqlite without rowid]];;
+
+-- UPGRADE_SCHEMA
+create table if not exists session (
+  digest text collate "C" primary key,
+  secret text collate "C" not null,
+  until_at bigint not null
+) ;
+create index if not exists session_secret on session (secret, until_at);
+create table if not exists access_key (
+  name text collate "C" primary key,
+  digest text collate "C" not null,
+  scopes text not null,
+  jobs text,
+  queues text,
+  created_at bigint not null,
+  created_by text not null,
+  expires_at bigint,
+  used_at bigint
+) ;
+create unique index if not exists access_key_digest on access_key (digest);
+
+-- Steps, sleeps, signals and calls that have ended; a row never changes. Their order is the one of their numbers.
+create table if not exists step (
+  run uuid not null,
+  no int not null,
+  name text collate "C" not null,
+  kind smallint not null,
+  generation smallint not null,
+  fence bigint not null,
+  tries int not null,
+  started_at bigint not null,
+  ended_at bigint not null,
+  signal text collate "C",
+  key text collate "C",
+  child uuid,
+  value text,
+  error text,
+  primary key (run, no)
+);
+create unique index if not exists step_name on step (run, name);
+
+-- Waits that are open. A deadline never changes; a child's end is stored here by the statement that ends it.
+create table if not exists wait (
+  run uuid not null,
+  name text collate "C" not null,
+  kind smallint not null,
+  generation smallint not null,
+  fence bigint not null,
+  since bigint not null,
+  until bigint,
+  signal text collate "C",
+  key text collate "C",
+  signal_since bigint,
+  child uuid,
+  batch int,
+  is_left boolean not null default false,
+  tries int not null default 0,
+  status smallint,
+  ended_at bigint,
+  value text,
+  error text,
+  primary key (run, name)
+) with (autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_threshold = 1000);
+create index if not exists wait_signal on wait (signal, key) where signal is not null;
+create index if not exists wait_batch on wait (batch) where batch is not null;
+
+-- A new signal is one whose waiting runs nobody has looked for yet.
+create table if not exists signal (
+  name text collate "C" not null,
+  key text collate "C" not null,
+  at bigint not null,
+  is_new boolean not null,
+  value text not null,
+  primary key (name, key)
+) with (autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_threshold = 1000);
+create index if not exists signal_new on signal (at) where is_new;
+create index if not exists signal_at on signal (at);
+
+-- Runs for which something happened. The row stays while the run is held: its holder may be about to suspend it.
+create table if not exists wake (
+  run uuid primary key,
+  at bigint not null
+) with (autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_threshold = 1000) ;
+
+create or replace view run_state as
+select r.id, l.job, l.queue, r.mode, r.priority, r.created_at, r.nominal_at, s.name as schedule, r.parent, r.key, r.version,
+  case when o.id is not null then o.status when h.fence is not null then 0 else -1 end as status,
+  coalesce(o.attempt, h.attempt, y.attempt, w.attempt, 0) as attempt,
+  p.attempts + coalesce(o.extra, h.extra, y.extra, w.extra, 0) as attempts_max,
+  coalesce(o.fence, h.fence) as fence,
+  coalesce(nullif(w.wake_at, 253402300799999), r.due_at) as due_at,
+  coalesce(o.started_at, h.claimed_at) as started_at,
+  o.finished_at,
+  greatest(r.created_at, o.finished_at, h.renewed_at, a.ended_at)
+   as updated_at,
+  h.renewed_at as heartbeat_at,
+  h.until as lease_until,
+  i.id as holder,
+  o.result,
+  coalesce(o.error, a.error
+    ) as error,
+  (h.cancels ->> r.id::text)::bigint
+   as cancel_requested_at,
+  array_to_json(r.tags)::text as tags, 
+  (select json_object_agg(c.outcome, c.items)
+    from item_count c where c.run = r.id and c.items > 0)::text as items,
+  r.input
+from run r
+join lane l on l.id = r.lane
+join policy p on p.id = r.policy
+left join schedule s on s.id = r.schedule
+left join outcome o on o.id = r.id
+left join ready y on y.id = r.id
+left join waiting w on w.id = r.id
+left join (
+  select m.value as run, x.* from lease x, unnest(x.ids) m (value)
+) h on h.run = r.id
+left join instance i on i.no = coalesce(o.holder, h.holder)
+left join lateral (
+  select x.ended_at, x.error from attempt x where x.run = r.id order by x.fence desc limit 1
+) a on true;;

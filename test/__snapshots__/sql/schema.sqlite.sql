@@ -1548,3 +1548,124 @@ create table wake (
   run uuid primary key,
   at bigint not null
 ) [[postgres with (autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_threshold = 1000)]] [[sqlite without rowid]];;
+
+-- UPGRADE_SCHEMA
+create table if not exists session (
+  digest text primary key,
+  secret text not null,
+  until_at integer not null
+) without rowid;
+create index if not exists session_secret on session (secret, until_at);
+create table if not exists access_key (
+  name text primary key,
+  digest text not null,
+  scopes text not null,
+  jobs text,
+  queues text,
+  created_at integer not null,
+  created_by text not null,
+  expires_at integer,
+  used_at integer
+) without rowid;
+create unique index if not exists access_key_digest on access_key (digest);
+
+-- Steps, sleeps, signals and calls that have ended; a row never changes. Their order is the one of their numbers.
+create table if not exists step (
+  run text not null,
+  no integer not null,
+  name text not null,
+  kind integer not null,
+  generation integer not null,
+  fence integer not null,
+  tries integer not null,
+  started_at integer not null,
+  ended_at integer not null,
+  signal text,
+  key text,
+  child text,
+  value text,
+  error text,
+  primary key (run, no)
+);
+create unique index if not exists step_name on step (run, name);
+
+-- Waits that are open. A deadline never changes; a child's end is stored here by the statement that ends it.
+create table if not exists wait (
+  run text not null,
+  name text not null,
+  kind integer not null,
+  generation integer not null,
+  fence integer not null,
+  since integer not null,
+  until integer,
+  signal text,
+  key text,
+  signal_since integer,
+  child text,
+  batch integer,
+  is_left integer not null default 0,
+  tries integer not null default 0,
+  status integer,
+  ended_at integer,
+  value text,
+  error text,
+  primary key (run, name)
+) ;
+create index if not exists wait_signal on wait (signal, key) where signal is not null;
+create index if not exists wait_batch on wait (batch) where batch is not null;
+
+-- A new signal is one whose waiting runs nobody has looked for yet.
+create table if not exists signal (
+  name text not null,
+  key text not null,
+  at integer not null,
+  is_new integer not null,
+  value text not null,
+  primary key (name, key)
+) ;
+create index if not exists signal_new on signal (at) where is_new;
+create index if not exists signal_at on signal (at);
+
+-- Runs for which something happened. The row stays while the run is held: its holder may be about to suspend it.
+create table if not exists wake (
+  run text primary key,
+  at integer not null
+)  without rowid;
+drop view if exists run_state;
+
+create view run_state as
+select r.id, l.job, l.queue, r.mode, r.priority, r.created_at, r.nominal_at, s.name as schedule, r.parent, r.key, r.version,
+  case when o.id is not null then o.status when h.fence is not null then 0 else -1 end as status,
+  coalesce(o.attempt, h.attempt, y.attempt, w.attempt, 0) as attempt,
+  p.attempts + coalesce(o.extra, h.extra, y.extra, w.extra, 0) as attempts_max,
+  coalesce(o.fence, h.fence) as fence,
+  coalesce(nullif(w.wake_at, 253402300799999), r.due_at) as due_at,
+  coalesce(o.started_at, h.claimed_at) as started_at,
+  o.finished_at,
+  
+  max(r.created_at, coalesce(o.finished_at, 0), coalesce(h.renewed_at, 0), coalesce(
+    (select a.ended_at from attempt a where a.run = r.id order by a.fence desc limit 1), 0)) as updated_at,
+  h.renewed_at as heartbeat_at,
+  h.until as lease_until,
+  i.id as holder,
+  o.result,
+  coalesce(o.error, 
+    (select a.error from attempt a where a.run = r.id order by a.fence desc limit 1)) as error,
+  
+  json_extract(h.cancels, '$."' || r.id || '"') as cancel_requested_at,
+   r.tags,
+  (select json_group_object(c.outcome, c.items)
+    from item_count c where c.run = r.id and c.items > 0) as items,
+  r.input
+from run r
+join lane l on l.id = r.lane
+join policy p on p.id = r.policy
+left join schedule s on s.id = r.schedule
+left join outcome o on o.id = r.id
+left join ready y on y.id = r.id
+left join waiting w on w.id = r.id
+left join (
+  select m.value as run, x.* from lease x, json_each(x.ids) m
+) h on h.run = r.id
+left join instance i on i.no = coalesce(o.holder, h.holder)
+;;
