@@ -5,7 +5,7 @@ import type { RunId } from "../../src/runs/rules/run.js";
 import type { NewWait, Suspended } from "../../src/store/steps.js";
 import type { Store } from "../../src/store/store.js";
 import { LimitedJob } from "./limited-job.js";
-import { completed, type Held, retried, type Scene, type SceneTest } from "./scene.js";
+import { completed, failed, type Held, retried, type Scene, type SceneTest } from "./scene.js";
 
 const KEEP_MS = 60_000;
 const EVER_MS = 10 * KEEP_MS;
@@ -349,5 +349,83 @@ export function waitSuite(test: SceneTest): void {
     await scene.settle(completed(child, "7"));
     expect(await scene.store.signals.wake({ limit: 10 })).toMatchObject({ woken: 1 });
     expect(await collected(scene, await resumed(scene, id))).toEqual([["call", "7"]]);
+  });
+
+  test("steps are read by name, counted with the open waits, and listed for people", async ({
+    scene,
+  }) => {
+    const held = await heldRun(scene);
+    const { id } = held;
+    const steps = [newStep("a", "1"), newStep("b", "2")];
+    await scene.store.steps.finish({ ...grantOf(held), steps });
+    await wait(scene, held, forSignal({ name: "open" }), forSignal({ name: "late", key: "late" }));
+    const named = await scene.store.steps.named({ id, names: ["b", "open", "never"] });
+    expect(named.map(({ name, no, value }) => [name, no, value])).toEqual([["b", 2, "2"]]);
+    expect(await scene.store.steps.count(id)).toBe(4);
+    await send(scene, "1");
+    const received = (key: string) => scene.store.steps.hasReceived({ id, signal: "ready", key });
+    expect(await received("k")).toBe(false);
+    await collected(scene, held);
+    expect(await received("k")).toBe(true);
+    expect(await received("late")).toBe(false);
+    const params = { id, after: 0, openAfter: null, limit: 10 };
+    const shown = await scene.store.runs.steps(params);
+    expect(shown.isFollowed).toBe(false);
+    expect(shown.steps.map(({ name, no }) => [name, no])).toEqual([
+      ["a", 1],
+      ["b", 2],
+      ["open", 3],
+      ["late", null],
+    ]);
+  });
+
+  test("a run is reopened from a step once it has failed: that step and all after it are forgotten", async ({
+    scene,
+  }) => {
+    const held = await heldRun(scene);
+    const { id } = held;
+    const steps = [newStep("a", "1"), newStep("b", "2"), newStep("c", "3")];
+    await scene.store.steps.finish({ ...grantOf(held), steps });
+    const reopen = (fromStep: string | null) => scene.store.steps.reopen({ id, fromStep });
+    expect(await reopen("b")).toBeNull();
+    await scene.settle(failed(held));
+    expect(await reopen("never")).toBeNull();
+    expect(await reopen(null)).toEqual([]);
+    expect(await reopen("b")).toEqual([]);
+    const left = await scene.store.steps.list({ id, after: 0 });
+    expect(left.steps.map(({ name }) => name)).toEqual(["a"]);
+  });
+
+  test("a run that has completed is not reopened", async ({ scene }) => {
+    const held = await heldRun(scene);
+    const { id } = held;
+    await scene.store.steps.finish({ ...grantOf(held), steps: [newStep("a", "1")] });
+    await scene.settle(completed(held));
+    expect(await scene.store.steps.reopen({ id, fromStep: "a" })).toBeNull();
+    expect(await scene.store.steps.count(id)).toBe(1);
+  });
+
+  test("a failed call of a reopened run waits again for its run, and a finished one keeps its result", async ({
+    scene,
+  }) => {
+    const parent = await heldRun(scene);
+    const { id, fence } = parent;
+    for (const name of ["good", "bad"]) {
+      const child = scene.run({ job: name });
+      await scene.store.batches.call({
+        ...{ parent: { id, fence }, name, generation: 0, child, isLeft: false },
+      });
+    }
+    const good = await scene.claimOne({ jobs: ["good"] });
+    const bad = await scene.claimOne({ jobs: ["bad"] });
+    await scene.settle(completed(good, "7"), failed(bad));
+    await scene.store.steps.collect(grantOf(parent));
+    await scene.settle(failed(parent));
+    expect(await scene.store.steps.reopen({ id, fromStep: null })).toEqual([bad.id]);
+    const left = await scene.store.steps.list({ id, after: 0 });
+    expect(left.steps.map(({ name, value }) => [name, value])).toEqual([["good", "7"]]);
+    expect(await scene.store.steps.waits(id)).toMatchObject([
+      { name: "bad", kind: "run", child: bad.id },
+    ]);
   });
 }
