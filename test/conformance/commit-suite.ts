@@ -3,7 +3,7 @@
 import { expect } from "vitest";
 import { TxMustBeSyncError } from "../../src/shared/errors.js";
 import type { Settlement } from "../../src/store/claims.js";
-import type { CommitItemParams, CommitParams } from "../../src/store/commits.js";
+import type { CommitItemParams, CommitParams, CommitStepParams } from "../../src/store/commits.js";
 import type { ItemWrite } from "../../src/store/items.js";
 import type { PostgresTx } from "../../src/store/postgres/commits.js";
 import type { SqliteTx } from "../../src/store/sqlite/connection/handle.js";
@@ -71,6 +71,12 @@ class Ledger {
   ): CommitItemParams {
     const { id, fence } = held;
     return { id, fence, on: null, timeoutMs: 10_000, work: this.#work(text, item) };
+  }
+
+  step(held: Held, name: string): CommitStepParams {
+    const { id, fence } = held;
+    const work = this.#work(this.effect(`${id} ${name}`), { name, value: "1", tries: 1, ranMs: 5 });
+    return { id, fence, generation: 0, on: null, timeoutMs: 10_000, work };
   }
 
   async effects(): Promise<string[]> {
@@ -211,6 +217,28 @@ export function commitSuite(test: SceneTest): void {
     expect(await store.commits.item(ledger.item(held, doneItem(held, "b", 1)))).toBe("stale");
     expect(await ledger.effects()).toEqual([`${held.id} a`]);
     expect((await scene.record(held.id)).items).toEqual({ ok: 1 });
+  });
+
+  test("a step and its work are committed together, once, and neither is under an old fence", async ({
+    scene,
+  }) => {
+    const ledger = await Ledger.open(scene);
+    const { commits, steps } = scene.store;
+    await scene.enqueued(1);
+    const old = await scene.claimOne();
+    const { id } = old;
+    expect(await commits.step(ledger.step(old, "a"))).toBe(1);
+    expect(await commits.step(ledger.step(old, "a"))).toBe("stale");
+    await scene.loseAll();
+    const held = await scene.claimOne({ wantsSuspect: true });
+    expect(await commits.step(ledger.step(old, "b"))).toBe("stale");
+    expect(await commits.step(ledger.step(held, "c"))).toBe(2);
+    const { steps: stored } = await steps.list({ id, after: 0 });
+    expect(stored.map(({ name, fence }) => [name, fence])).toEqual([
+      ["a", old.fence],
+      ["c", held.fence],
+    ]);
+    expect(await ledger.effects()).toEqual([`${id} a`, `${id} c`]);
   });
 
   test("work that returns a promise on SQLite is rolled back with an error that says so", async ({

@@ -197,4 +197,30 @@ order by`,
     replace: "w.ended_at is null",
     suites: ["conformance: SQLite"],
   },
+  {
+    name: "step-committed-under-an-old-fence",
+    promise: "a step's stored value and the fence commit together",
+    file: "src/store/steps.ts",
+    find: `if (!held || (yield* row(KNOWN_STEPS, { id, names: [step.name] }))) return "stale";
+  const now = Number(held.now);`,
+    replace: `if (yield* row(KNOWN_STEPS, { id, names: [step.name] })) return "stale";
+  const now = Number(held?.now ?? 0);`,
+    suites: ["conformance: SQLite"],
+  },
+  {
+    name: "work-of-a-stored-step-committed-again",
+    promise: "each step's effect is under one fence",
+    file: "src/store/steps.ts",
+    find: "if (!held || (yield* row(KNOWN_STEPS, { id, names: [step.name] })))",
+    replace: "if (!held)",
+    suites: ["conformance: SQLite"],
+  },
+  {
+    name: "stale-step-commits-its-work-postgres",
+    promise: "each step's effect is under one fence",
+    file: "src/store/postgres/commits.ts",
+    find: `if (no === "stale") throw new RolledBack(no);`,
+    replace: "",
+    suites: ["conformance: PostgreSQL, keeping"],
+  },
 ];
