@@ -5,6 +5,7 @@ import { portableClock } from "../shared/adapters/portable-clock.js";
 import { systemRandom } from "../shared/adapters/random.js";
 import type { Duration } from "../shared/duration.js";
 import { StepNestedError, WaitInStepError } from "../shared/errors.js";
+import type { StoredError } from "../shared/failure.js";
 import { jobName } from "../shared/options.js";
 import {
   type NewStep,
@@ -189,15 +190,21 @@ export class HeldSteps implements StepExecution {
   }
 
   async #collect() {
-    if (this.#first) return { now: 0, waits: this.#first.waits.map(toWait), ended: [] };
+    if (this.#first && !this.#isLeftOut(this.#first))
+      return { now: 0, waits: this.#first.waits.map(toWait), ended: [] };
     const found = await this.#page(this.#lastNo);
     return { now: 0, waits: found.waits.map(toWait), ended: found.steps };
+  }
+
+  /** The claim left out what is stored, as it is too long. */
+  #isLeftOut({ steps, hasMoreSteps }: Stored): boolean {
+    return steps.length === 0 && hasMoreSteps;
   }
 
   async #list(after: number) {
     const first = this.#first;
     this.#first = null;
-    if (first && (first.steps.length > 0 || !first.hasMoreSteps)) {
+    if (first && !this.#isLeftOut(first)) {
       const steps = first.steps.map(toRecord);
       this.#lastNo = steps.at(-1)?.no ?? 0;
       return { steps, isAll: !first.hasMoreSteps };
@@ -219,8 +226,10 @@ type Asked = NewWait & { readonly sinceText?: string | undefined };
 function toBody(wait: NewWait): NewWaitBody {
   const { name, kind, delayMs, until, signal, key, tries = 1, error } = wait;
   if (kind === "retry") {
-    const failed = error == null ? {} : { error: JSON.parse(error) as never };
-    return { kind, name, delayMs: Math.round(delayMs ?? 0), tries, ...failed };
+    const body = { kind, name, delayMs: Math.round(delayMs ?? 0), tries };
+    if (error == null) return body;
+    const { code, message, stack } = JSON.parse(error) as StoredError;
+    return { ...body, error: given({ code, message, stack }) };
   }
   if (kind === "sleep")
     return until == null

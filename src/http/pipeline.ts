@@ -162,7 +162,7 @@ function refuseNulWithin(schema: z.ZodType | undefined, value: unknown, field: s
   if (size > ENTRIES_MAX) throw tooManyEntries(field);
   for (const [key, member] of Object.entries(value)) {
     refuseNul(key, field);
-    refuseNulWithin(memberOf(schema, key), member, Array.isArray(value) ? field : key);
+    refuseNulWithin(memberOf(schema, key, member), member, Array.isArray(value) ? field : key);
   }
 }
 
@@ -177,18 +177,29 @@ function tooManyEntries(field: string): HttpError {
   });
 }
 
-/** Undefined: the contract does not define it, for example in a union. */
-function memberOf(schema: z.ZodType | undefined, key: string): z.ZodType | undefined {
-  if (schema instanceof z.ZodObject) return needed(schema.shape[key] as z.ZodType | undefined);
-  if (schema instanceof z.ZodArray) return needed(schema.element as z.ZodType);
-  if (schema instanceof z.ZodRecord) return needed(schema.valueType as z.ZodType);
+/** Undefined: the contract does not define it. */
+function memberOf(
+  schema: z.ZodType | undefined,
+  key: string,
+  member: unknown,
+): z.ZodType | undefined {
+  if (schema instanceof z.ZodObject)
+    return needed(schema.shape[key] as z.ZodType | undefined, member);
+  if (schema instanceof z.ZodArray) return needed(schema.element as z.ZodType, member);
+  if (schema instanceof z.ZodRecord) return needed(schema.valueType as z.ZodType, member);
   return undefined;
 }
 
-/** The schema without optional and nullable wrappers. */
-function needed(schema: z.ZodType | undefined): z.ZodType | undefined {
-  const isWrapped = schema instanceof z.ZodOptional || schema instanceof z.ZodNullable;
-  return isWrapped ? needed(schema.unwrap() as z.ZodType) : schema;
+/** The schema without optional and nullable wrappers; of a union with kinds the one that this value says it is. */
+function needed(schema: z.ZodType | undefined, value: unknown): z.ZodType | undefined {
+  if (schema instanceof z.ZodOptional || schema instanceof z.ZodNullable)
+    return needed(schema.unwrap() as z.ZodType, value);
+  if (!(schema instanceof z.ZodDiscriminatedUnion)) return schema;
+  const name = schema.def.discriminator;
+  const kind = (value as Readonly<Record<string, unknown>> | null)?.[name];
+  return (schema.options as readonly z.ZodObject[]).find(
+    ({ shape }) => (shape[name] as z.ZodLiteral).value === kind,
+  );
 }
 
 function checkedBody(schema: z.ZodType, value: unknown): unknown {

@@ -1,6 +1,7 @@
 // Gives the HTTP server access to parts of an instance that users do not need. A symbol hides them from the public
 // names; it is a registered one, since the server may come from another copy of this package.
 
+import { BUILT_IN_JOBS } from "../remote/built-in-jobs.js";
 import { isCallbackToken, type TokenGrant } from "../remote/dispatch/signature.js";
 import type { Glance } from "../store/statistics.js";
 import type { Store } from "../store/store.js";
@@ -23,6 +24,8 @@ export type ServerInternals = {
   glance(): Promise<Glance>;
   /** The default queue of a job. */
   queueOf(job: string): Promise<string>;
+  /** Whether remote workers may claim runs of this job: no instance executes it or sends it to a target. */
+  isRemote(job: string): Promise<boolean>;
   /**
    * Whether this instance gave this token to the target of that job, with this run and this fence. The store
    * decides whether the fence is still the current one.
@@ -43,6 +46,10 @@ export function serverInternalsOf(
     store: (verb) => lazyStore.for(verb),
     glance: async () => (await lazyStore.for("glance")).statistics.glance(),
     queueOf: async (job) => (await jobs.definitionOf(job)).queue,
+    isRemote: async (job) => {
+      if (BUILT_IN_JOBS.includes(job) || jobs.runnable.has(job)) return false;
+      return (await (await lazyStore.for("jobs")).jobs.local([job])).length === 0;
+    },
     isCallbackToken: ({ token, job, ...grant }) => {
       const target = jobs.targetOf(job);
       const secrets = target === null ? [] : config.dispatch.targets.get(target)?.secrets;

@@ -4,10 +4,8 @@
 
 import { createHash } from "node:crypto";
 import type { RunId } from "../runs/rules/run.js";
-import { keptMessage } from "../runs/rules/run-logs.js";
 import { InstanceTakenError } from "../shared/errors.js";
-import type { StoredError } from "../shared/failure.js";
-import { encodeItem, storableText } from "../shared/json.js";
+import { encodeItem } from "../shared/json.js";
 import { delay, type Ports } from "../shared/ports.js";
 import { type Claim, type ClaimedRun, countOf, type ExchangeParams } from "../store/claims.js";
 import type { KeptLevel } from "../store/logs.js";
@@ -17,6 +15,7 @@ import type { Meter } from "../telemetry/meters.js";
 import { isFirstGrant } from "../worker/attempt-view.js";
 import { factsOf } from "../worker/completer.js";
 import { promoteOnce, reclaimOnce, wakeOnce } from "../worker/passes.js";
+import { type RemoteError, toStoredError } from "./remote-error.js";
 import { claimedSteps, NO_STEPS, type RemoteSteps } from "./remote-steps.js";
 
 /** How often a waiting claim polls if nothing wakes it. */
@@ -25,7 +24,6 @@ const POLL_EVERY_MS = 1_000;
 const HOLDERS_MAX = 10_000;
 const HOLDER_MS = 30_000;
 const POLL_MS = 60_000;
-const CODE_LENGTH_MAX = 64;
 
 type Seen = Awaited<ReturnType<Store["work"]["poll"]>>;
 
@@ -290,12 +288,6 @@ export type RemoteItem = {
   readonly durationMs?: number;
 };
 
-export type RemoteError = {
-  readonly code?: string | undefined;
-  readonly message: string;
-  readonly stack?: string | undefined;
-};
-
 export type RemoteLine = {
   readonly at?: Date;
   readonly level: KeptLevel;
@@ -336,14 +328,5 @@ export function toItem({ key, outcome, value, error, durationMs = 0 }: RemoteIte
     value: isFailed ? null : encodeItem(key, value),
     error: isFailed ? JSON.stringify(toStoredError(error)) : null,
     durationMs: Math.max(0, Math.round(durationMs)),
-  };
-}
-
-export function toStoredError({ code = "REMOTE", message, stack }: RemoteError): StoredError {
-  return {
-    code: storableText(code, CODE_LENGTH_MAX),
-    name: "RemoteError",
-    message: keptMessage(message),
-    ...(stack === undefined ? {} : { stack: keptMessage(stack) }),
   };
 }

@@ -29,6 +29,7 @@ import {
   type SleepOptions,
   type WaitForOptions,
 } from "../worker/handler/step-options.js";
+import { type RemoteError, toStoredError } from "./remote-error.js";
 
 /** A step, sleep, signal or call that has ended. */
 export type RemoteStep = {
@@ -86,7 +87,7 @@ export type RemoteNewWait =
       readonly name: string;
       readonly delayMs: number;
       readonly tries: number;
-      readonly error?: StoredError;
+      readonly error?: RemoteError;
     };
 
 export type RemoteSuspension = {
@@ -96,6 +97,8 @@ export type RemoteSuspension = {
   readonly waits: readonly RemoteWait[];
 };
 
+/** So many waits of a run that a remote worker holds may be open at once: each claim and each page has all of them. */
+const WAITS_MAX = 1_000;
 /** With the claim or a dispatch go so many characters of values; with a page of its own so many. */
 const FIRST_CHARS = 128 * 1024;
 const PAGE_CHARS = 4 * 1024 * 1024;
@@ -151,6 +154,7 @@ export class RemoteStepKeeper {
       return !isKnown || open.some((each) => each.name === name && each.kind === "retry");
     });
     await requireRoom(store, grant.id, fresh.length);
+    requireFewOpen(open, fresh);
     await refuseTaken(store, grant.id, fresh);
     const plain = fresh.flatMap(({ wait }) => (wait ? [wait] : []));
     let now = await this.#began(of, plain);
@@ -220,8 +224,12 @@ export async function claimedSteps(
 ): Promise<RemoteSteps & { readonly wokenAt: number | null }> {
   const collected = await store.steps.collect({ ...grant, generation: run.extraAttempts });
   if (collected === "stale") return { ...NO_STEPS, wokenAt: null };
+  const wokenAt = firstEnd(collected);
+  // A claim may have a hundred runs, and a service takes a dispatch of 2 MiB.
+  const isLong = JSON.stringify(collected.waits).length > FIRST_CHARS;
+  if (isLong) return { ...NO_STEPS, hasMoreSteps: true, wokenAt };
   const asked = { collected, after: 0, chars: FIRST_CHARS, least: 0 };
-  return { ...(await pageOf(store, grant.id, asked)), wokenAt: firstEnd(collected) };
+  return { ...(await pageOf(store, grant.id, asked)), wokenAt };
 }
 
 async function pageOf(
@@ -286,7 +294,7 @@ function readWait(given: RemoteNewWait, run: ClaimedRun): AskedWait {
     }
     case "retry": {
       const { kind, delayMs, tries, error } = given;
-      const failure = error === undefined ? null : JSON.stringify(error);
+      const failure = error === undefined ? null : JSON.stringify(toStoredError(error));
       const name = stored(given.name);
       return { name, ask: { kind: "step" }, wait: { name, kind, delayMs, tries, error: failure } };
     }
@@ -328,6 +336,13 @@ function refuseChange(
 async function requireRoom(store: Store, id: RunId, more: number): Promise<void> {
   if (more > 0 && (await store.steps.count(id)) + more > STEPS_MAX)
     throw new StepsTooManyError(id, STEPS_MAX);
+}
+
+function requireFewOpen(open: readonly WaitRecord[], fresh: readonly AskedWait[]): void {
+  const all = new Set([...names(open), ...names(fresh)]);
+  if (all.size <= WAITS_MAX) return;
+  const message = `a run of a remote worker has at most ${WAITS_MAX} open waits`;
+  throw new ConfigurationError([{ field: "waits", message }]);
 }
 
 /** A run has one value of a signal. */

@@ -36,8 +36,8 @@ import {
   type RemoteLine,
   type RemoteRun,
   toItem,
-  toStoredError,
 } from "./claims.js";
+import { toStoredError } from "./remote-error.js";
 import {
   NO_STEPS,
   type RemoteNewStep,

@@ -275,6 +275,41 @@ describe.each(DATABASES)("callbacks of a dispatched run on %s", (database) => {
     expect(await house.holdfast.runs.get(runId)).toMatchObject({ status: "running", fence });
   });
 
+  test("a token calls jobs of its own target alone, and an earlier one of a resumed run nothing", async () => {
+    const order = await dispatched("30s");
+    const { runId, fence } = order;
+    house.holdfast.job("other", { worker: "others" });
+    house.holdfast.job("sibling", { worker: "studies" });
+    house.holdfast.job("local", { run: () => 1 });
+    house.holdfast.job("remote", {});
+    const wait = (waits: object[]) => call(order, "wait", { fence, waits });
+    for (const job of ["other", "local", "remote", "shell", "no-such-job"])
+      expect([job, await wait([{ kind: "run", job }])]).toMatchObject([
+        job,
+        { status: 403, body: { error: "scope_missing" } },
+      ]);
+    const waits = [
+      { kind: "run", job: "sibling", onCancel: "leave" },
+      { kind: "sleep", time: 1 },
+    ];
+    expect(await wait(waits)).toMatchObject({ status: 200, body: { state: "suspended" } });
+    const again = await until("it is dispatched anew", () =>
+      service.orders.find((each) => each.runId === runId && each.fence > fence),
+    );
+    expect(again.token).not.toBe(order.token);
+    for (const verb of ["complete", "heartbeat", "steps", "items"])
+      expect(
+        await call(order, verb, { fence, ...(verb === "items" ? { items: [] } : {}) }),
+      ).toMatchObject(
+        verb === "items" ? { status: 200 } : { status: 409, body: { error: "lease_lost" } },
+      );
+    const stale = await call(order, "steps", { fence: again.fence, steps: [{ name: "late" }] });
+    expect(stale).toMatchObject({ status: 403, body: { error: "token_refused" } });
+    expect((await house.holdfast.runs.children(runId)).runs.map(({ job }) => job)).toEqual([
+      "sibling",
+    ]);
+  });
+
   test("a made-up token finds out nothing about runs, by whole ids or by parts of them", async () => {
     const study = house.holdfast.job("study", { worker: "studies" });
     const ids = [await study.enqueue({ study: 1 }), await study.enqueue({ study: 2 })].map(

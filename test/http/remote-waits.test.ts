@@ -286,6 +286,110 @@ describe.each(DATABASES)("steps and waits of remote workers on %s", (database) =
     ]);
   });
 
+  test("a worker calls jobs of remote workers, and others only with the scope enqueue", async () => {
+    const { holdfast } = house;
+    holdfast.job("local", { run: () => "done by the server" });
+    const both = await holdfast.keys.create("both", { scopes: ["worker", "enqueue"] });
+    const ask = async (secret: string, path: string, body: object) => {
+      const { status, body: got } = await house.ask("POST", path, { secret, body });
+      return { status, error: got.error, runs: got.runs };
+    };
+    for (const secret of [SECRETS.worker, both.secret]) {
+      const { id } = await holdfast.enqueue("trip", null);
+      const body = { instance: secret, jobs: ["trip"], limit: 1 };
+      const [run] = (await ask(secret, "/api/worker/claim", body)).runs;
+      const call = (job: string, queue?: string) =>
+        ask(secret, `/api/runs/${id}/wait`, {
+          fence: run.fence,
+          suspend: false,
+          waits: [{ kind: "run", job, name: `${job} ${queue}`, ...(queue ? { queue } : {}) }],
+        });
+      const mayEnqueue = secret === both.secret;
+      const others = mayEnqueue ? { status: 200 } : { status: 403, error: "scope_missing" };
+      expect(await call("local")).toMatchObject(others);
+      expect(await call("local", "elsewhere")).toMatchObject(others);
+      expect(await call("double")).toMatchObject({ status: 200 });
+      const shell = await call("shell");
+      expect(shell).toMatchObject(mayEnqueue ? { error: "job_unknown" } : others);
+      expect((await holdfast.runs.children(id)).runs).toHaveLength(mayEnqueue ? 3 : 1);
+    }
+  });
+
+  test("the input of a called run is any JSON, as that of an enqueue", async () => {
+    const { id } = await house.holdfast.enqueue("trip", null);
+    const { fence } = await claim("w");
+    const input = { list: Array.from({ length: 2_000 }, (_, n) => n), text: "a\0b" };
+    const waits = [{ kind: "run", job: "double", input }];
+    expect((await post(`/api/runs/${id}/wait`, { fence, waits })).status).toBe(200);
+    const [child] = (await house.holdfast.runs.children(id)).runs;
+    expect((await house.holdfast.runs.get(String(child?.id)))?.input).toEqual(input);
+    const named = [{ ...waits[0], name: "a\0b" }];
+    expect((await post(`/api/runs/${id}/wait`, { fence, waits: named })).status).toBe(400);
+  });
+
+  test("an error of a step that will be tried again has the limits and the hidden secrets of a failed run's", async () => {
+    const { id } = await house.holdfast.enqueue("trip", null);
+    const { fence } = await claim("w");
+    const retry = { kind: "retry", name: "fetch", delayMs: 3_600_000, tries: 1 };
+    const message = `no: ${SECRETS.admin} ${"x".repeat(90_000)}`;
+    const waitWith = (error: object) =>
+      post(`/api/runs/${id}/wait`, { fence, waits: [{ ...retry, error }] });
+    const large = { code: "A", name: "B", message, more: "y".repeat(1_000_000) };
+    expect((await waitWith(large)).status).toBe(400);
+    expect((await waitWith({ message })).status).toBe(200);
+    const { steps } = await house.holdfast.runs.steps(id);
+    expect(steps).toMatchObject([{ name: "fetch", state: "waiting", error: { code: "REMOTE" } }]);
+    const stored = String(steps[0]?.error?.message);
+    expect(stored).not.toContain(SECRETS.admin);
+    expect(stored.length).toBeLessThan(10_000);
+  });
+
+  test("a run has at most a thousand open waits, and a claim leaves them out where they are long", async () => {
+    const { id } = await house.holdfast.enqueue("trip", null);
+    const { fence } = await claim("w");
+    const signals = (from: number, count: number) =>
+      Array.from({ length: count }, (_, n) => ({
+        ...{ kind: "signal", signal: "go", name: `w${from + n}` },
+        key: `${from + n} `.padEnd(400, "k").trim(),
+      }));
+    const begin = (waits: object[]) =>
+      post(`/api/runs/${id}/wait`, { fence, waits, suspend: false });
+    expect((await begin(signals(0, 999))).status).toBe(200);
+    expect((await begin(signals(999, 2))).status).toBe(400);
+    expect((await begin(signals(999, 1))).body.waits).toHaveLength(1_000);
+    expect((await post(`/api/runs/${id}/release`, { fence })).status).toBe(200);
+    const again = await claim("w");
+    expect(again).toMatchObject({ id, steps: [], waits: [], hasMoreSteps: true });
+    const { body } = await post(`/api/runs/${id}/steps`, { fence: again.fence, after: 0 });
+    expect(body.waits).toHaveLength(1_000);
+  });
+
+  test("a handler of the client goes on where a claim left its waits out", async () => {
+    let tries = 0;
+    const trip: Handler = async (_: never, ctx: WorkContext) => {
+      const retry = { attempts: 3, delay: 1 };
+      const tried = ctx.step(
+        "tried",
+        () => {
+          tries += 1;
+          if (tries < 3) throw new Error("again");
+          return "at last";
+        },
+        { retry },
+      );
+      const long = Array.from({ length: 300 }, (_, n) =>
+        ctx.waitFor("go", { key: `${n} `.padEnd(400, "k"), name: `w${n}`, timeout: "1h" }),
+      );
+      return Promise.race([tried, ...long]);
+    };
+    works({ trip });
+    const { id } = await house.holdfast.enqueue("trip", null);
+    expect(await ended(id)).toMatchObject({ status: "completed", result: "at last" });
+    expect(tries).toBe(3);
+    const { steps } = await house.holdfast.runs.steps(id);
+    expect(steps.find(({ name }) => name === "tried")?.tries).toBe(3);
+  });
+
   test("a worker whose secret is limited to jobs calls no others", async () => {
     const limited = { secret: "a-secret-for-trips-alone", jobs: ["trip"] };
     const other = await newHouse(database, {

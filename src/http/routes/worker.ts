@@ -1,8 +1,11 @@
 // Serves remote workers. A run is named by its id and fence; a call with an old fence gets 409 and changes nothing.
 
+import { serverInternals } from "../../instance/server-internals.js";
 import type { RemoteNewWait } from "../../remote/remote-steps.js";
 import { ConfigurationError } from "../../shared/errors.js";
 import { readInstant } from "../../shared/instant.js";
+import { callbackTokenOf } from "../access.js";
+import { HttpError } from "../problem.js";
 import { callerOf, requireJob, requireReach } from "../reach.js";
 import { type Call, given, type Implementation, on, reply } from "../router.js";
 import { ROUTES } from "../wire/contract.js";
@@ -39,13 +42,14 @@ export const workerRoutes: readonly Implementation[] = [
     return reply({ ok: true, ...stored });
   }),
   on(ROUTES.waitRun, async (call) => {
-    const { holdfast, granted, body } = call;
+    const { holdfast, body } = call;
     const { fence: _, instance: __, waits = [], ...rest } = body;
     const grant = await claimedGrant(call);
-    // A worker makes runs only of jobs that its credential is for.
-    if (granted.scopes.has("worker"))
-      for (const wait of waits)
-        if (wait.kind === "run") await requireReach({ holdfast, granted }, wait.job, wait.queue);
+    const called = waits.flatMap((wait) => (wait.kind === "run" ? [wait] : []));
+    const lanes = new Map(
+      called.map(({ job, queue }) => [JSON.stringify([job, queue]), { job, queue }]),
+    );
+    for (const lane of lanes.values()) await requireCallable(call, lane);
     const asked = { ...given(rest), waits: waits.map((wait) => newWait(given(wait))) };
     return reply({ ok: true, ...(await holdfast.remote.wait(grant, asked)) });
   }),
@@ -80,6 +84,34 @@ export const workerRoutes: readonly Implementation[] = [
     return reply({ ok: true });
   }),
 ];
+
+/**
+ * A worker makes runs of jobs that it could claim itself, a service with a callback token those of its own target. All others,
+ * such as jobs that this server executes, need the scope enqueue, or whoever holds one run could start everything.
+ */
+async function requireCallable(
+  { holdfast, granted, request, params, body }: Call<typeof ROUTES.waitRun>,
+  { job, queue }: { readonly job: string; readonly queue: string | undefined },
+): Promise<void> {
+  await requireReach({ holdfast, granted }, job, queue);
+  if (granted.scopes.has("enqueue")) return;
+  const internals = holdfast[serverInternals];
+  const token = callbackTokenOf(request);
+  const { id: runId, fence } = grantOf(params, body);
+  const isOwn =
+    token === null
+      ? await internals.isRemote(job)
+      : internals.isCallbackToken({ token, runId, fence, job });
+  if (isOwn) return;
+  throw new HttpError({
+    status: 403,
+    error: "scope_missing",
+    detail:
+      token === null
+        ? 'To call a job that no remote worker executes, the secret needs the scope "enqueue" as well.'
+        : "With a callback token only jobs of the same target can be called.",
+  });
+}
 
 /** JSON has no instants: a sleep until one is written in a member of its own. */
 function newWait(wait: NewWaitBody): RemoteNewWait {

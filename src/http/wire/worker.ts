@@ -60,9 +60,10 @@ const remoteWait = z
 const remoteSteps = {
   steps: z.array(remoteStep),
   waits: z.array(remoteWait),
-  hasMoreSteps: z
-    .boolean()
-    .meta({ description: "the others: POST /api/runs/{id}/steps with `after`" }),
+  hasMoreSteps: z.boolean().meta({
+    description:
+      "the others, and waits that a claim leaves out: POST /api/runs/{id}/steps with `after`",
+  }),
 };
 
 /** A wait that begins, with the options of `ctx.sleep`, `ctx.waitFor` and `ctx.call`. */
@@ -98,7 +99,7 @@ const newWait = z.discriminatedUnion("kind", [
     name: stepName,
     delayMs: z.number().min(0).max(MS_MAX),
     tries: z.number().int().min(1).max(10_000),
-    error: storedError.optional(),
+    error: remoteError.optional(),
   }),
 ]);
 
@@ -246,7 +247,7 @@ export const WORKER_ROUTES = {
       suspend: z.boolean().optional(),
       retries: z
         .array(stepName)
-        .max(10_000)
+        .max(1_000)
         .optional()
         .meta({ description: "steps that wait for their next try; other retries are forgotten" }),
     }),

@@ -11,6 +11,7 @@ import {
   TAG_COUNT_MAX,
 } from "../../../shared/names.js";
 import { TRACE_TAG } from "../../../shared/trace-context.js";
+import { NEVER_MS } from "../../schema/waits.js";
 import { SEND_SIGNAL } from "../../signals.js";
 import { expressed } from "../../sql/template.js";
 import { CREATE_IN_OWN_PATH } from "../connection/pinned.js";
@@ -351,26 +352,24 @@ end
 $holdfast$;
 `;
 
-/** The value is compared as JSON. A text that jsonb cannot hold was sent by the library, and differs from every value of SQL. */
+/**
+ * The first value counts until retention removes it: a role that may call this function and nothing else replaces none. The
+ * value is compared as JSON. A text that jsonb cannot hold was sent by the library, and differs from every value of SQL.
+ */
 const signalFunction = (channel: string) => /* sql */ `
-create function {send_signal}(name text, key text, value jsonb default 'null', retention interval default '7 days')
+create function {send_signal}(name text, key text, value jsonb default 'null')
 returns table (repeated boolean) language plpgsql volatile ${DEFINED} as $holdfast$
 #variable_conflict use_column
 declare
   v_name text := {checked_text}('name', send_signal.name, ${NAME_LENGTH_MAX});
   v_key text := {checked_text}('key', send_signal.key, ${KEY_LENGTH_MAX});
   v_value text := coalesce(send_signal.value, 'null')::text;
-  v_keep_ms bigint := (extract(epoch from send_signal.retention) * 1000)::bigint;
   v_stored text;
   v_found record;
   v_equal boolean := false;
 begin
   if v_name is null or v_key is null then
     raise exception 'name and key: must be texts, such as ''export-ready'' and ''export-7'''
-      using errcode = '${SQLSTATES.wrongParameter}', detail = 'CONFIGURATION_INVALID';
-  end if;
-  if v_keep_ms is null or v_keep_ms < 0 then
-    raise exception 'retention: must not be negative, such as interval ''7 days'''
       using errcode = '${SQLSTATES.wrongParameter}', detail = 'CONFIGURATION_INVALID';
   end if;
   if octet_length(v_value) > ${INPUT_BYTES_MAX} then
@@ -381,18 +380,22 @@ begin
     raise exception 'value: is nested deeper than ${JSON_DEPTH_MAX} levels'
       using errcode = '${SQLSTATES.wrongParameter}', detail = 'INPUT_NOT_JSON';
   end if;
-  ${expressed(SEND_SIGNAL.add, {
-    name: "v_name",
-    key: "v_key",
-    value: "v_value",
-    keepMs: "v_keep_ms",
-  })} into v_stored;
-  if v_stored is not null then
-    perform pg_notify('${channel}', '');
-    return query select false;
-    return;
-  end if;
-  ${expressed(SEND_SIGNAL.find, { name: "v_name", key: "v_key" })} into v_found;
+  -- The stored one may be removed between the two statements: then once more.
+  loop
+    ${expressed(SEND_SIGNAL.add, {
+      name: "v_name",
+      key: "v_key",
+      value: "v_value",
+      keepMs: String(NEVER_MS),
+    })} into v_stored;
+    if v_stored is not null then
+      perform pg_notify('${channel}', '');
+      return query select false;
+      return;
+    end if;
+    ${expressed(SEND_SIGNAL.find, { name: "v_name", key: "v_key" })} into v_found;
+    exit when found;
+  end loop;
   begin
     v_equal := {input_hash}(v_found.value::jsonb) = {input_hash}(v_value::jsonb);
   exception when untranslatable_character or invalid_text_representation then
@@ -421,7 +424,7 @@ const NAMES = [
   "evaluate_every(jsonb, bigint, bigint, bigint, bigint, uuid, jsonb, bigint)",
   "acquire_due(text, text, double precision)",
   "cleanup_stale_runs(double precision, double precision)",
-  "send_signal(text, text, jsonb, interval)",
+  "send_signal(text, text, jsonb)",
   "claim(text[], text, int)",
   "heartbeat(uuid, bigint)",
   "record_item(uuid, bigint, text, jsonb, text, bigint, text)",
