@@ -3,6 +3,9 @@
 import { createRequire } from "node:module";
 import { setTimeout as pause } from "node:timers/promises";
 
+/** Between two polls of one poller. */
+const POLL_PAUSE_MS = 100;
+
 const stamp = () => Number(process.hrtime.bigint()) / 1e6;
 
 /** @param {import("./contestants.mjs").Contestant} contestant */
@@ -60,6 +63,31 @@ export function scheduleActions(contestant) {
         if (ms > patienceMs) throw new Error(`Not in cadence after ${patienceMs} ms.`);
         await pause(2);
       }
+    },
+
+    /**
+     * So many pollers, each at its own pace, of schedules that are due every second; for every poll that won something,
+     * how long it took and how much it won.
+     */
+    async pollFor({ url, schedules, pollers, warmMs, ms }) {
+      const { open } = await import(`./${contestant.polling}`);
+      const { polls, close } = await open({ url, schedules, pollers });
+      const begin = stamp() + warmMs;
+      const end = begin + ms;
+      const won = [];
+      await Promise.all(
+        polls.map(async (poll) => {
+          for (;;) {
+            await pause(POLL_PAUSE_MS * (0.5 + Math.random()));
+            const sentAt = stamp();
+            if (sentAt >= end) return;
+            const count = await poll();
+            if (sentAt >= begin && count > 0) won.push([stamp() - sentAt, count]);
+          }
+        }),
+      );
+      await close();
+      return won;
     },
 
     /** From here on CPU time and statements are counted. */

@@ -11,6 +11,7 @@
  * @property {string} [items] its file for the scenarios with items
  * @property {string} [http] its file for the scenarios by HTTP
  * @property {Scheduling} [schedules] for the scenarios with schedules
+ * @property {string} [polling] for the scenario with many pollers
  * @property {{ file: string }} [locks] for the scenarios with locks
  */
 
@@ -29,6 +30,7 @@ export const contestants = [
     engine: "postgres",
     file: "contestants/holdfast.mjs",
     packageName: "holdfast",
+    polling: "contestants/polling-holdfast.mjs",
     settings: "defaults",
     locks: { file: "contestants/locks-holdfast.mjs" },
     items: "contestants/items-holdfast.mjs",
@@ -84,6 +86,7 @@ export const contestants = [
     engine: "postgres",
     file: "contestants/raw.mjs",
     packageName: "pg",
+    polling: "contestants/polling-raw.mjs",
     settings: "hand-written SQL: the limit, not a product",
     locks: { file: "contestants/locks-raw.mjs" },
     items: "contestants/items-raw.mjs",
@@ -100,6 +103,7 @@ export const contestants = [
     engine: "sqlite",
     file: "contestants/holdfast.mjs",
     packageName: "holdfast",
+    polling: "contestants/polling-holdfast.mjs",
     settings: "defaults but for `synchronous`",
     locks: { file: "contestants/locks-holdfast.mjs" },
     schedules: {
@@ -121,6 +125,7 @@ export const contestants = [
     engine: "sqlite",
     file: "contestants/raw-sqlite.mjs",
     packageName: "@photostructure/sqlite",
+    polling: "contestants/polling-raw.mjs",
     settings: "hand-written SQL: the limit, not a product",
     locks: { file: "contestants/locks-raw-sqlite.mjs" },
   },

@@ -135,6 +135,8 @@ const GOALS = {
   "next-ticks": { peer: 1 },
   "next-ticks-first": { peer: 1 },
   "drain-held": { own: { metric: "shareOfFree", atLeast: 0.6 } },
+  "schedule-claims": { raw: 1, own: { metric: "p99", atMost: 100 } },
+  "sqlite-schedule-claims": { own: { metric: "p99", atMost: 100 } },
   "claim-time": { own: { metric: "p99", atMost: 100 } },
   "fire-10k": { own: { metric: "p99", atMost: 500 } },
   "fire-100k": { own: { metric: "seconds", atMost: 6 } },

@@ -10,6 +10,7 @@ import { itemScenarios } from "./items.mjs";
 import { lockScenarios, sqliteLockScenarios } from "./locks.mjs";
 import { nextTickScenarios } from "./next-ticks.mjs";
 import { pickup } from "./pickup.mjs";
+import { scheduleClaimScenarios } from "./schedule-claims.mjs";
 import { scheduleCostScenarios } from "./schedule-cost.mjs";
 import { fireScenarios } from "./schedules.mjs";
 import { takeover } from "./takeover.mjs";
@@ -31,6 +32,7 @@ export const scenarios = [
   ...nextTickScenarios,
   ...fireScenarios,
   ...scheduleCostScenarios,
+  ...scheduleClaimScenarios,
   testingYear,
   ...footprintScenarios,
 ];

@@ -223,6 +223,36 @@ describe("the public views", () => {
 });
 
 for (const [engine, make] of ENGINES) {
+  base(
+    `an ended run keeps its last heartbeat, and its whole duration beside that of its last attempt, on ${engine}`,
+    async () => {
+      await within(make, async (world) => {
+        const { holdfast, clock } = world.member();
+        const study = holdfast.job("study", {
+          retry: { attempts: 2, delay: "10s", jitter: 0 },
+          run: async (_, ctx) => {
+            await clock.sleep(1_000);
+            if (ctx.attempt === 1) throw new Error("at first");
+          },
+        });
+        await holdfast.start();
+        const { id } = await study.enqueue({});
+        await world.ended(id);
+        const cancelled = await study.enqueue({}, { delay: "1h" });
+        await holdfast.runs.cancel(cancelled.id);
+        const view = nameOf(world, "v_runs");
+        const [row = {}, other = {}] = await world.rows(
+          `select id, heartbeat_at, finished_at, duration_ms, whole_duration_ms from ${view} order by created_at`,
+        );
+        expect(row.heartbeat_at).toEqual(row.finished_at);
+        expect(row.heartbeat_at).not.toBeNull();
+        expect(Number(row.duration_ms)).toBeLessThan(5_000);
+        expect(Number(row.whole_duration_ms)).toBeGreaterThanOrEqual(12_000);
+        expect(other.heartbeat_at).toBeNull();
+      });
+    },
+  );
+
   base(`v_run_stats sums up thirty days from the roll-ups, on ${engine}`, async () => {
     await within(make, async (world) => {
       await (await world.store()).jobs.list();

@@ -4,6 +4,7 @@
 
 import { ATTEMPT_ENDS, MODES, RUN_STATUSES } from "../../runs/rules/run.js";
 import { OUTCOMES, REASONS } from "../../schedules/rules/tick.js";
+import { CANCEL_ERROR, LOST_ERROR, TIMEOUT_ERROR } from "../leases.js";
 import { LOG_LEVELS_KEPT } from "../logs.js";
 import { SOURCES } from "../schedules/changes.js";
 import { type Engine, render } from "../sql/dialect.js";
@@ -89,13 +90,23 @@ const endWords = (column: string) =>
     .join(" ")} end`;
 const LOCK_STATES = ["acquired", "released", "expired", "revoked"];
 
+const ENFORCED = [LOST_ERROR, TIMEOUT_ERROR, CANCEL_ERROR].map((error) => `'${error}'`).join(", ");
+
+/**
+ * The last renewal; after that the end that the holder reported. Of an attempt that was taken from a silent holder only
+ * the begin is kept.
+ */
+const LAST_HEARTBEAT = `coalesce(s.heartbeat_at,
+    case when s.status <> 1 and s.error in (${ENFORCED}) then s.started_at else s.finished_at + 0 * s.started_at end,
+    (select max(case when a.error in (${ENFORCED}) then a.started_at else a.ended_at end) from {attempt} a where a.run = s.id))`;
+
 /** For `s`, the state of a run. */
 const runColumns = ({ instant, json, member }: ViewForms) => `s.id, s.job, s.schedule,
   ${words("s.mode", MODES)} as mode, ${words("s.status", RUN_STATUSES, STATUS_FIRST)} as status, s.attempt,
   ${instant("s.created_at")} as created_at, ${instant("s.due_at")} as due_at,
   ${instant("s.started_at")} as started_at, ${instant("s.finished_at")} as finished_at,
   s.finished_at - s.started_at as duration_ms,
-  ${instant("s.heartbeat_at")} as heartbeat_at, ${instant("s.updated_at")} as updated_at,
+  ${instant(LAST_HEARTBEAT)} as heartbeat_at, ${instant("s.updated_at")} as updated_at,
   s.holder, ${instant("s.lease_until")} as lease_until, s.fence, s.key,
   case when s.status <> 1 then ${member("s.error", "message")} end as last_error,
   case when s.status <> 1 then ${member("s.error", "code")} end as last_error_code,
@@ -104,7 +115,8 @@ const runColumns = ({ instant, json, member }: ViewForms) => `s.id, s.job, s.sch
   s.status = 1 and exists (
     select 1 from {item_count} c where c.run = s.id and c.outcome = 'failed' and c.items > 0) as partial,
   ${json("s.input")} as input, ${json("s.result")} as result,
-  ${instant("s.cancel_requested_at")} as cancel_requested_at, s.version`;
+  ${instant("s.cancel_requested_at")} as cancel_requested_at, s.version,
+  s.finished_at - coalesce((select min(a.started_at) from {attempt} a where a.run = s.id), s.started_at) as whole_duration_ms`;
 
 const runningColumns = (forms: ViewForms) => `${runColumns(forms)},
   ({now} - s.heartbeat_at) / 1000 as seconds_since_heartbeat,

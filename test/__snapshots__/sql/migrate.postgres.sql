@@ -21,30 +21,9 @@ select s.id, s.job, s.schedule,
   to_timestamp((s.created_at) / 1000.0) as created_at, to_timestamp((s.due_at) / 1000.0) as due_at,
   to_timestamp((s.started_at) / 1000.0) as started_at, to_timestamp((s.finished_at) / 1000.0) as finished_at,
   s.finished_at - s.started_at as duration_ms,
-  to_timestamp((s.heartbeat_at) / 1000.0) as heartbeat_at, to_timestamp((s.updated_at) / 1000.0) as updated_at,
-  s.holder, to_timestamp((s.lease_until) / 1000.0) as lease_until, s.fence, s.key,
-  case when s.status <> 1 then ((case when strpos(s.error, '\u') = 0 then s.error
-    else regexp_replace(s.error, '\\u0000|\\ud[89ab][0-9a-f][0-9a-f](?!\\ud[c-f])|(?<!\\ud[89ab][0-9a-f][0-9a-f])\\ud[c-f][0-9a-f][0-9a-f]', '\\ufffd', 'gi') end)::jsonb ->> 'message') end as last_error,
-  case when s.status <> 1 then ((case when strpos(s.error, '\u') = 0 then s.error
-    else regexp_replace(s.error, '\\u0000|\\ud[89ab][0-9a-f][0-9a-f](?!\\ud[c-f])|(?<!\\ud[89ab][0-9a-f][0-9a-f])\\ud[c-f][0-9a-f][0-9a-f]', '\\ufffd', 'gi') end)::jsonb ->> 'code') end as last_error_code,
-  s.queue, s.priority, s.attempts_max, to_timestamp((s.nominal_at) / 1000.0) as nominal_at, s.parent as parent_id,
-  (case when strpos(coalesce(s.tags, '[]'), '\u') = 0 then coalesce(s.tags, '[]')
-    else regexp_replace(coalesce(s.tags, '[]'), '\\u0000|\\ud[89ab][0-9a-f][0-9a-f](?!\\ud[c-f])|(?<!\\ud[89ab][0-9a-f][0-9a-f])\\ud[c-f][0-9a-f][0-9a-f]', '\\ufffd', 'gi') end)::jsonb as tags, (case when strpos(coalesce(s.items, '{}'), '\u') = 0 then coalesce(s.items, '{}')
-    else regexp_replace(coalesce(s.items, '{}'), '\\u0000|\\ud[89ab][0-9a-f][0-9a-f](?!\\ud[c-f])|(?<!\\ud[89ab][0-9a-f][0-9a-f])\\ud[c-f][0-9a-f][0-9a-f]', '\\ufffd', 'gi') end)::jsonb as items,
-  s.status = 1 and exists (
-    select 1 from item_count c where c.run = s.id and c.outcome = 'failed' and c.items > 0) as partial,
-  (case when strpos(s.input, '\u') = 0 then s.input
-    else regexp_replace(s.input, '\\u0000|\\ud[89ab][0-9a-f][0-9a-f](?!\\ud[c-f])|(?<!\\ud[89ab][0-9a-f][0-9a-f])\\ud[c-f][0-9a-f][0-9a-f]', '\\ufffd', 'gi') end)::jsonb as input, (case when strpos(s.result, '\u') = 0 then s.result
-    else regexp_replace(s.result, '\\u0000|\\ud[89ab][0-9a-f][0-9a-f](?!\\ud[c-f])|(?<!\\ud[89ab][0-9a-f][0-9a-f])\\ud[c-f][0-9a-f][0-9a-f]', '\\ufffd', 'gi') end)::jsonb as result,
-  to_timestamp((s.cancel_requested_at) / 1000.0) as cancel_requested_at, s.version from run_state s;
-
-create or replace view v_running_runs as
-select s.id, s.job, s.schedule,
-  case s.mode when 0 then 'enqueued' when 1 then 'scheduled' when 2 then 'manual' when 3 then 'test' when 4 then 'backfill' end as mode, case s.status when -1 then 'pending' when 0 then 'running' when 1 then 'completed' when 2 then 'failed' when 3 then 'cancelled' end as status, s.attempt,
-  to_timestamp((s.created_at) / 1000.0) as created_at, to_timestamp((s.due_at) / 1000.0) as due_at,
-  to_timestamp((s.started_at) / 1000.0) as started_at, to_timestamp((s.finished_at) / 1000.0) as finished_at,
-  s.finished_at - s.started_at as duration_ms,
-  to_timestamp((s.heartbeat_at) / 1000.0) as heartbeat_at, to_timestamp((s.updated_at) / 1000.0) as updated_at,
+  to_timestamp((coalesce(s.heartbeat_at,
+    case when s.status <> 1 and s.error in ('{"code":"LEASE_EXPIRED","name":"LeaseExpired","message":"The holder fell silent and its lease expired."}', '{"code":"TIMEOUT","name":"TimeoutError","message":"The attempt ran for longer than its timeout."}', '{"code":"CANCEL_ENFORCED","name":"CancelEnforced","message":"The run was cancelled and its holder did not end it in time."}') then s.started_at else s.finished_at + 0 * s.started_at end,
+    (select max(case when a.error in ('{"code":"LEASE_EXPIRED","name":"LeaseExpired","message":"The holder fell silent and its lease expired."}', '{"code":"TIMEOUT","name":"TimeoutError","message":"The attempt ran for longer than its timeout."}', '{"code":"CANCEL_ENFORCED","name":"CancelEnforced","message":"The run was cancelled and its holder did not end it in time."}') then a.started_at else a.ended_at end) from attempt a where a.run = s.id))) / 1000.0) as heartbeat_at, to_timestamp((s.updated_at) / 1000.0) as updated_at,
   s.holder, to_timestamp((s.lease_until) / 1000.0) as lease_until, s.fence, s.key,
   case when s.status <> 1 then ((case when strpos(s.error, '\u') = 0 then s.error
     else regexp_replace(s.error, '\\u0000|\\ud[89ab][0-9a-f][0-9a-f](?!\\ud[c-f])|(?<!\\ud[89ab][0-9a-f][0-9a-f])\\ud[c-f][0-9a-f][0-9a-f]', '\\ufffd', 'gi') end)::jsonb ->> 'message') end as last_error,
@@ -60,6 +39,33 @@ select s.id, s.job, s.schedule,
     else regexp_replace(s.input, '\\u0000|\\ud[89ab][0-9a-f][0-9a-f](?!\\ud[c-f])|(?<!\\ud[89ab][0-9a-f][0-9a-f])\\ud[c-f][0-9a-f][0-9a-f]', '\\ufffd', 'gi') end)::jsonb as input, (case when strpos(s.result, '\u') = 0 then s.result
     else regexp_replace(s.result, '\\u0000|\\ud[89ab][0-9a-f][0-9a-f](?!\\ud[c-f])|(?<!\\ud[89ab][0-9a-f][0-9a-f])\\ud[c-f][0-9a-f][0-9a-f]', '\\ufffd', 'gi') end)::jsonb as result,
   to_timestamp((s.cancel_requested_at) / 1000.0) as cancel_requested_at, s.version,
+  s.finished_at - coalesce((select min(a.started_at) from attempt a where a.run = s.id), s.started_at) as whole_duration_ms from run_state s;
+
+create or replace view v_running_runs as
+select s.id, s.job, s.schedule,
+  case s.mode when 0 then 'enqueued' when 1 then 'scheduled' when 2 then 'manual' when 3 then 'test' when 4 then 'backfill' end as mode, case s.status when -1 then 'pending' when 0 then 'running' when 1 then 'completed' when 2 then 'failed' when 3 then 'cancelled' end as status, s.attempt,
+  to_timestamp((s.created_at) / 1000.0) as created_at, to_timestamp((s.due_at) / 1000.0) as due_at,
+  to_timestamp((s.started_at) / 1000.0) as started_at, to_timestamp((s.finished_at) / 1000.0) as finished_at,
+  s.finished_at - s.started_at as duration_ms,
+  to_timestamp((coalesce(s.heartbeat_at,
+    case when s.status <> 1 and s.error in ('{"code":"LEASE_EXPIRED","name":"LeaseExpired","message":"The holder fell silent and its lease expired."}', '{"code":"TIMEOUT","name":"TimeoutError","message":"The attempt ran for longer than its timeout."}', '{"code":"CANCEL_ENFORCED","name":"CancelEnforced","message":"The run was cancelled and its holder did not end it in time."}') then s.started_at else s.finished_at + 0 * s.started_at end,
+    (select max(case when a.error in ('{"code":"LEASE_EXPIRED","name":"LeaseExpired","message":"The holder fell silent and its lease expired."}', '{"code":"TIMEOUT","name":"TimeoutError","message":"The attempt ran for longer than its timeout."}', '{"code":"CANCEL_ENFORCED","name":"CancelEnforced","message":"The run was cancelled and its holder did not end it in time."}') then a.started_at else a.ended_at end) from attempt a where a.run = s.id))) / 1000.0) as heartbeat_at, to_timestamp((s.updated_at) / 1000.0) as updated_at,
+  s.holder, to_timestamp((s.lease_until) / 1000.0) as lease_until, s.fence, s.key,
+  case when s.status <> 1 then ((case when strpos(s.error, '\u') = 0 then s.error
+    else regexp_replace(s.error, '\\u0000|\\ud[89ab][0-9a-f][0-9a-f](?!\\ud[c-f])|(?<!\\ud[89ab][0-9a-f][0-9a-f])\\ud[c-f][0-9a-f][0-9a-f]', '\\ufffd', 'gi') end)::jsonb ->> 'message') end as last_error,
+  case when s.status <> 1 then ((case when strpos(s.error, '\u') = 0 then s.error
+    else regexp_replace(s.error, '\\u0000|\\ud[89ab][0-9a-f][0-9a-f](?!\\ud[c-f])|(?<!\\ud[89ab][0-9a-f][0-9a-f])\\ud[c-f][0-9a-f][0-9a-f]', '\\ufffd', 'gi') end)::jsonb ->> 'code') end as last_error_code,
+  s.queue, s.priority, s.attempts_max, to_timestamp((s.nominal_at) / 1000.0) as nominal_at, s.parent as parent_id,
+  (case when strpos(coalesce(s.tags, '[]'), '\u') = 0 then coalesce(s.tags, '[]')
+    else regexp_replace(coalesce(s.tags, '[]'), '\\u0000|\\ud[89ab][0-9a-f][0-9a-f](?!\\ud[c-f])|(?<!\\ud[89ab][0-9a-f][0-9a-f])\\ud[c-f][0-9a-f][0-9a-f]', '\\ufffd', 'gi') end)::jsonb as tags, (case when strpos(coalesce(s.items, '{}'), '\u') = 0 then coalesce(s.items, '{}')
+    else regexp_replace(coalesce(s.items, '{}'), '\\u0000|\\ud[89ab][0-9a-f][0-9a-f](?!\\ud[c-f])|(?<!\\ud[89ab][0-9a-f][0-9a-f])\\ud[c-f][0-9a-f][0-9a-f]', '\\ufffd', 'gi') end)::jsonb as items,
+  s.status = 1 and exists (
+    select 1 from item_count c where c.run = s.id and c.outcome = 'failed' and c.items > 0) as partial,
+  (case when strpos(s.input, '\u') = 0 then s.input
+    else regexp_replace(s.input, '\\u0000|\\ud[89ab][0-9a-f][0-9a-f](?!\\ud[c-f])|(?<!\\ud[89ab][0-9a-f][0-9a-f])\\ud[c-f][0-9a-f][0-9a-f]', '\\ufffd', 'gi') end)::jsonb as input, (case when strpos(s.result, '\u') = 0 then s.result
+    else regexp_replace(s.result, '\\u0000|\\ud[89ab][0-9a-f][0-9a-f](?!\\ud[c-f])|(?<!\\ud[89ab][0-9a-f][0-9a-f])\\ud[c-f][0-9a-f][0-9a-f]', '\\ufffd', 'gi') end)::jsonb as result,
+  to_timestamp((s.cancel_requested_at) / 1000.0) as cancel_requested_at, s.version,
+  s.finished_at - coalesce((select min(a.started_at) from attempt a where a.run = s.id), s.started_at) as whole_duration_ms,
   (clock() - s.heartbeat_at) / 1000 as seconds_since_heartbeat,
   case when s.lease_until > clock() then 'active' else 'silent' end as heartbeat_status from run_state s where s.id in (select p.run from live_run p where p.place = 'lease') and s.status = 0;
 
@@ -69,7 +75,9 @@ select s.id, s.job, s.schedule,
   to_timestamp((s.created_at) / 1000.0) as created_at, to_timestamp((s.due_at) / 1000.0) as due_at,
   to_timestamp((s.started_at) / 1000.0) as started_at, to_timestamp((s.finished_at) / 1000.0) as finished_at,
   s.finished_at - s.started_at as duration_ms,
-  to_timestamp((s.heartbeat_at) / 1000.0) as heartbeat_at, to_timestamp((s.updated_at) / 1000.0) as updated_at,
+  to_timestamp((coalesce(s.heartbeat_at,
+    case when s.status <> 1 and s.error in ('{"code":"LEASE_EXPIRED","name":"LeaseExpired","message":"The holder fell silent and its lease expired."}', '{"code":"TIMEOUT","name":"TimeoutError","message":"The attempt ran for longer than its timeout."}', '{"code":"CANCEL_ENFORCED","name":"CancelEnforced","message":"The run was cancelled and its holder did not end it in time."}') then s.started_at else s.finished_at + 0 * s.started_at end,
+    (select max(case when a.error in ('{"code":"LEASE_EXPIRED","name":"LeaseExpired","message":"The holder fell silent and its lease expired."}', '{"code":"TIMEOUT","name":"TimeoutError","message":"The attempt ran for longer than its timeout."}', '{"code":"CANCEL_ENFORCED","name":"CancelEnforced","message":"The run was cancelled and its holder did not end it in time."}') then a.started_at else a.ended_at end) from attempt a where a.run = s.id))) / 1000.0) as heartbeat_at, to_timestamp((s.updated_at) / 1000.0) as updated_at,
   s.holder, to_timestamp((s.lease_until) / 1000.0) as lease_until, s.fence, s.key,
   case when s.status <> 1 then ((case when strpos(s.error, '\u') = 0 then s.error
     else regexp_replace(s.error, '\\u0000|\\ud[89ab][0-9a-f][0-9a-f](?!\\ud[c-f])|(?<!\\ud[89ab][0-9a-f][0-9a-f])\\ud[c-f][0-9a-f][0-9a-f]', '\\ufffd', 'gi') end)::jsonb ->> 'message') end as last_error,
@@ -85,6 +93,7 @@ select s.id, s.job, s.schedule,
     else regexp_replace(s.input, '\\u0000|\\ud[89ab][0-9a-f][0-9a-f](?!\\ud[c-f])|(?<!\\ud[89ab][0-9a-f][0-9a-f])\\ud[c-f][0-9a-f][0-9a-f]', '\\ufffd', 'gi') end)::jsonb as input, (case when strpos(s.result, '\u') = 0 then s.result
     else regexp_replace(s.result, '\\u0000|\\ud[89ab][0-9a-f][0-9a-f](?!\\ud[c-f])|(?<!\\ud[89ab][0-9a-f][0-9a-f])\\ud[c-f][0-9a-f][0-9a-f]', '\\ufffd', 'gi') end)::jsonb as result,
   to_timestamp((s.cancel_requested_at) / 1000.0) as cancel_requested_at, s.version,
+  s.finished_at - coalesce((select min(a.started_at) from attempt a where a.run = s.id), s.started_at) as whole_duration_ms,
   (clock() - s.heartbeat_at) / 1000 as seconds_since_heartbeat,
   case when s.lease_until > clock() then 'active' else 'silent' end as heartbeat_status,
   case when s.heartbeat_at <= clock() - 600000 then 'silent' else 'timeout' end as stale_reason
