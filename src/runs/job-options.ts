@@ -16,13 +16,13 @@ export type SchemaJobOptions<Schema extends StandardSchema, Result> = JobHookOpt
     | undefined;
 };
 
-/** Options of a job whose input is taken as it is. */
+/** Options of a job whose input is taken as it is. Where that can hold a Date, no options are right. */
 export type PlainJobOptions<Input, Result> = JobHookOptions & {
   readonly input?: undefined;
   readonly run?:
     | (((input: Input, ctx: RunContext) => Result | Promise<Result>) & WithoutDate<Input>)
     | undefined;
-};
+} & (unknown extends WithoutDate<Input> ? unknown : { readonly run: WithoutDate<Input> });
 
 /** How far into an input's type the compiler looks for a Date. */
 type DepthMax = 6;

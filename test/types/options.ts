@@ -169,5 +169,7 @@ holdfast.job("tree", { run: (input: Tree) => input.children.length });
 holdfast.job("date", { run: (input: { since: Date }) => input.since.getTime() });
 // @ts-expect-error The same deep inside, and perhaps.
 holdfast.job("deep", { run: (input: { days: { at?: Date | null }[] }) => input.days.length });
+// @ts-expect-error The same for a job that another process executes.
+holdfast.job<{ since: Date }>("elsewhere", {});
 // @ts-expect-error The schema refuses the text that the stored Date has become.
 holdfast.job("schema", { input: z.object({ since: z.date() }), run: () => 1 });
