@@ -108,7 +108,7 @@ function Entry({ entry }: { readonly entry: AuditEntry }) {
   return (
     <li className="grid gap-x-4 gap-y-0.5 border-t border-line px-4 py-2 first:border-t-0 md:grid-cols-[10rem_minmax(0,1fr)_minmax(0,16rem)]">
       <span className="text-xs text-muted">
-        <Time at={entry.at} />
+        <Time at={entry.at} style="seconds" />
         <span className="md:block">
           {" "}
           <Ago at={entry.at} />

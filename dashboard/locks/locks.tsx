@@ -173,7 +173,7 @@ function History() {
                 {shortInstance(grant.holder)} · {grant.fence}
               </span>
               <span className="text-xs text-muted">
-                <Time at={grant.acquiredAt} style="short" />
+                <Time at={grant.acquiredAt} style="seconds" />
                 {grant.heldMs === null ? "" : ` · ${durationText(grant.heldMs)}`}
               </span>
             </li>

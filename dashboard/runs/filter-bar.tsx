@@ -4,6 +4,7 @@ import { useQuery } from "@tanstack/react-query";
 import { useEffect, useState } from "react";
 import { call } from "../api/call.js";
 import { Button } from "../shared/button.js";
+import { MomentInput } from "../shared/moment.js";
 import { FILTERS, type Filter } from "./filter.js";
 
 const STATUSES = ["pending", "running", "completed", "failed", "cancelled"];
@@ -149,23 +150,14 @@ function Moment(props: {
 }) {
   const { name, value, change } = props;
   return (
+    // biome-ignore lint/a11y/noLabelWithoutControl: MomentInput is the control.
     <label className="flex items-center gap-1.5 text-xs text-muted max-sm:flex-col max-sm:items-start">
       {name}
-      <input
-        className="field text-xs sm:w-48"
-        type="datetime-local"
-        value={value === undefined ? "" : localOf(value)}
-        onChange={(event) => {
-          const at = new Date(event.target.value);
-          change(Number.isNaN(at.getTime()) ? "" : at.toISOString());
-        }}
+      <MomentInput
+        className="text-xs sm:w-48"
+        at={value ?? null}
+        change={(at) => change(at ?? "")}
       />
     </label>
   );
-}
-
-function localOf(instant: string): string {
-  const at = new Date(instant);
-  if (Number.isNaN(at.getTime())) return "";
-  return new Date(at.getTime() - at.getTimezoneOffset() * 60_000).toISOString().slice(0, 16);
 }

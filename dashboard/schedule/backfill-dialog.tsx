@@ -8,6 +8,7 @@ import { Button } from "../shared/button.js";
 import { Dialog } from "../shared/dialog.js";
 import { Field } from "../shared/fields.js";
 import { plural } from "../shared/format.js";
+import { MomentInput, useClockName } from "../shared/moment.js";
 import { RefusalNote } from "../shared/refusal.js";
 import { useToast } from "../shared/toast.js";
 
@@ -18,16 +19,17 @@ export function BackfillDialog({
   readonly schedule: Schedule;
   readonly onClose: () => void;
 }) {
-  const [from, setFrom] = useState(localText(Date.now() - 86_400_000));
-  const [to, setTo] = useState(localText(Date.now()));
+  const [from, setFrom] = useState(minuteAgo(86_400_000));
+  const [to, setTo] = useState(minuteAgo(0));
   const [isAll, setAll] = useState(false);
+  const clock = useClockName();
   const client = useQueryClient();
   const toast = useToast();
   const backfill = useMutation({
     mutationFn: () =>
       call("backfill", "POST /api/schedules/{name}/backfill", {
         params: { name: schedule.name },
-        body: { from: new Date(from).toISOString(), to: new Date(to).toISOString(), all: isAll },
+        body: { from: from ?? "", to: to ?? "", all: isAll },
       }),
     onSuccess: ({ total }) => {
       toast(`${plural(total, "tick")} in the range; their runs follow one after the other.`);
@@ -49,23 +51,11 @@ export function BackfillDialog({
           ledger says about those ticks stays as it is.
         </p>
         <div className="grid gap-3 sm:grid-cols-2">
-          <Field label="From" hint="your local time">
-            <input
-              className="field"
-              type="datetime-local"
-              required
-              value={from}
-              onChange={(event) => setFrom(event.target.value)}
-            />
+          <Field label="From" hint={clock}>
+            <MomentInput at={from} change={setFrom} isRequired />
           </Field>
-          <Field label="To" hint="your local time">
-            <input
-              className="field"
-              type="datetime-local"
-              required
-              value={to}
-              onChange={(event) => setTo(event.target.value)}
-            />
+          <Field label="To" hint={clock}>
+            <MomentInput at={to} change={setTo} isRequired />
           </Field>
         </div>
         <label className="flex items-center gap-2">
@@ -89,6 +79,8 @@ export function BackfillDialog({
   );
 }
 
-function localText(ms: number): string {
-  return new Date(ms - new Date(ms).getTimezoneOffset() * 60_000).toISOString().slice(0, 16);
+/** A whole minute, as the inputs show it. */
+function minuteAgo(ms: number): string | null {
+  const at = Date.now() - ms;
+  return new Date(at - (at % 60_000)).toISOString();
 }

@@ -6,6 +6,7 @@ import { call } from "../api/call.js";
 import type { Explanation, Schedule } from "../api/wire.js";
 import { Button } from "../shared/button.js";
 import { CopyButton } from "../shared/copy.js";
+import { MomentInput, useClockName } from "../shared/moment.js";
 import { Panel, Waiting } from "../shared/panel.js";
 import { RefusalNote } from "../shared/refusal.js";
 import { Sentence } from "../shared/sentence.js";
@@ -29,6 +30,7 @@ export function Explain(props: {
   readonly ask: (at: string | null) => void;
 }) {
   const { schedule, at, ask } = props;
+  const clock = useClockName();
   return (
     <Panel
       title="Why?"
@@ -37,15 +39,13 @@ export function Explain(props: {
       }
       actions={
         <div className="flex items-center gap-2">
-          <input
-            className="field min-h-7 w-auto py-0.5 text-xs"
-            type="datetime-local"
-            step="1"
-            aria-label="A moment, in your local time"
-            value={at === null ? "" : localText(at)}
-            onChange={(event) => {
-              const moment = new Date(event.target.value);
-              if (!Number.isNaN(moment.getTime())) ask(moment.toISOString());
+          <MomentInput
+            className="min-h-7 w-auto py-0.5 text-xs"
+            label={`A moment, in ${clock}`}
+            hasSeconds
+            at={at}
+            change={(moment) => {
+              if (moment !== null) ask(moment);
             }}
           />
           {at === null ? null : (
@@ -140,10 +140,4 @@ function EvidenceLine({ line, zone }: { readonly line: string; readonly zone: st
       )}
     </li>
   );
-}
-
-function localText(instant: string): string {
-  const at = new Date(instant);
-  if (Number.isNaN(at.getTime())) return "";
-  return new Date(at.getTime() - at.getTimezoneOffset() * 60_000).toISOString().slice(0, 19);
 }

@@ -32,7 +32,8 @@ export function Versions({ schedule }: { readonly schedule: Schedule }) {
                   <span className="text-muted">{version.description}</span>
                 </span>
                 <span className="text-xs text-muted">
-                  {version.by ?? "somebody"} · <Time at={version.at} /> · <Ago at={version.at} />
+                  {version.by ?? "somebody"} · <Time at={version.at} style="seconds" /> ·{" "}
+                  <Ago at={version.at} />
                 </span>
               </div>
               <Diff before={all[index + 1]} after={version} />

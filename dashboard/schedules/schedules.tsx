@@ -11,6 +11,7 @@ import { Code, Empty, PageHead, Panel, Waiting } from "../shared/panel.js";
 import { RefusalNote } from "../shared/refusal.js";
 import { RunBadge, ScheduleBadge } from "../shared/status.js";
 import { Ago, Time } from "../shared/time.js";
+import { styleFor } from "../shared/zone.js";
 import { useMay } from "../shell/me.js";
 import { ScheduleDialog } from "./edit-dialog.js";
 
@@ -157,7 +158,12 @@ function ScheduleTable({
             <td className="whitespace-nowrap max-sm:hidden">
               <Ago at={schedule.nextAt} zone={schedule.timezone} />
               <div className="text-xs text-muted">
-                <Time at={schedule.nextAt} zone={schedule.timezone} none="" />
+                <Time
+                  at={schedule.nextAt}
+                  zone={schedule.timezone}
+                  style={styleFor([schedule.nextAt])}
+                  none=""
+                />
               </div>
             </td>
             <td className="whitespace-nowrap max-sm:hidden">

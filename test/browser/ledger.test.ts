@@ -74,6 +74,35 @@ describe.skipIf(!hasChromium())("a schedule of seconds whose runs fail", () => {
     expect(await inLedger.innerText()).toBe("31 Jan, 09:01:00");
   });
 
+  test("moments are written on the clock that times are shown in", async () => {
+    const why = region("Why?");
+    await why.getByLabel("A moment, in UTC").fill("2030-01-31T09:00:40");
+    await why.getByText("31 Jan 2030, 09:00:40").first().waitFor();
+    await page.getByText("New York", { exact: true }).first().click();
+    expect(await why.getByLabel("A moment, in your local time").inputValue()).toBe(
+      "2030-01-31T04:00:40",
+    );
+    await why.getByLabel("A moment, in your local time").fill("2030-01-31T04:00:20");
+    await why.getByText("31 Jan 2030, 04:00:20").first().waitFor();
+    await page.getByText("UTC", { exact: true }).first().click();
+    await why.getByText("31 Jan 2030, 09:00:20").first().waitFor();
+    await page.getByRole("button", { name: "Backfill" }).click();
+    const dialog = page.getByRole("dialog");
+    expect(await dialog.getByText("UTC", { exact: true }).count()).toBe(2);
+    await dialog.getByLabel("From").fill("2030-01-31T09:00");
+    await dialog.getByLabel("To", { exact: true }).fill("2030-01-31T09:01");
+    const sent = page.waitForRequest((request) => request.url().endsWith("/backfill"));
+    await dialog.getByRole("button", { name: "Backfill" }).click();
+    expect((await sent).postDataJSON()).toMatchObject({
+      from: "2030-01-31T09:00:00.000Z",
+      to: "2030-01-31T09:01:00.000Z",
+    });
+    await page.goto(`${stage.url}/runs`);
+    await page.getByLabel("From", { exact: true }).fill("2030-01-31T09:01");
+    await page.waitForURL(/from=2030-01-31T09%3A01%3A00\.000Z/);
+    await page.goto(`${stage.url}/schedules/quick`);
+  });
+
   test("a part of an id that several runs have leads to a page that says so and names them", async () => {
     const link = region("Ledger").getByRole("link").first();
     const id = (await link.getAttribute("href"))?.split("/").at(-1) ?? "";
