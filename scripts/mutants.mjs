@@ -26,6 +26,8 @@ const USAGE = `npm run mutants -- [options]
   --json              the verdicts as JSON`;
 
 const SUITE_TIMEOUT_MS = 240_000;
+/** The compiler would find it. */
+const UNKNOWN_NAME = /^\w+ is not defined$/;
 /** The files that the suites need; the copy has no others. */
 const COPIED = [
   ...["src", "test", "scripts", "package.json"],
@@ -179,6 +181,10 @@ async function judgeAll({ copy, onChild }) {
     for (const suite of mutant.suites) {
       const failure = await runSuite({ suite, copy, onChild });
       if (!failure) continue;
+      if (UNKNOWN_NAME.test(failure.message))
+        throw new Error(
+          `Mutant "${mutant.name}" is no bug that could be written: ${failure.message}.`,
+        );
       verdict = { ...verdict, killer: suite, failure };
       break;
     }

@@ -32,7 +32,7 @@ export const ALERT_MUTANTS = [
     file: "src/alerts/rules/find.ts",
     find: "if (afterMs === null || nextAt === null || lateByMs === null || lateByMs < afterMs) return [];",
     replace:
-      "if (!isLookedAt || afterMs === null || nextAt === null || lateByMs === null || lateByMs < afterMs) return [];",
+      "if (!isPolled || afterMs === null || nextAt === null || lateByMs === null || lateByMs < afterMs) return [];",
     suites: ["engine: alerts"],
   },
   {

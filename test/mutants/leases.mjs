@@ -7,8 +7,9 @@ export const LEASE_MUTANTS = [
     promise: "S3: a process that lost a run cannot end it",
     file: "src/store/sqlite/lease-rows.ts",
     find: "const lease = leases.get(fence);",
-    replace:
-      "const lease = leases.get(fence) ?? this.leases([Number(this.#file.get(sql.HOLDING, { id })?.fence ?? 0)]).values().next().value;",
+    replace: `const lease = leases.get(fence) ?? this.leases([Number(this.#file.get(
+        "select fence from {lease} where exists (select 1 from json_each(ids) m where m.value = :id)", { id },
+      )?.fence ?? 0)]).values().next().value;`,
     suites: ["conformance: SQLite"],
   },
   {
