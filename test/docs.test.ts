@@ -89,7 +89,8 @@ test("docs/reference/views.md has every column of every view, in its order", () 
   );
   // Two of them begin with the columns of another one, which the page says instead.
   const begins = new Map([
-    ["v_running_runs", known.get("v_runs")?.length],
+    // A column that came later stands at the end of each view.
+    ["v_running_runs", known.get("v_runs")?.indexOf("whole_duration_ms")],
     ["v_stale_runs", known.get("v_running_runs")?.length],
   ]);
   expect([...shown.keys()].sort()).toEqual([...known.keys()].sort());

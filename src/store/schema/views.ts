@@ -115,8 +115,7 @@ const runColumns = ({ instant, json, member }: ViewForms) => `s.id, s.job, s.sch
   s.status = 1 and exists (
     select 1 from {item_count} c where c.run = s.id and c.outcome = 'failed' and c.items > 0) as partial,
   ${json("s.input")} as input, ${json("s.result")} as result,
-  ${instant("s.cancel_requested_at")} as cancel_requested_at, s.version,
-  s.finished_at - coalesce((select min(a.started_at) from {attempt} a where a.run = s.id), s.started_at) as whole_duration_ms`;
+  ${instant("s.cancel_requested_at")} as cancel_requested_at, s.version`;
 
 const runningColumns = (forms: ViewForms) => `${runColumns(forms)},
   ({now} - s.heartbeat_at) / 1000 as seconds_since_heartbeat,
@@ -128,7 +127,9 @@ const HELD = "s.id in (select p.run from {live_run} p where p.place = 'lease') a
 function viewTexts(forms: ViewForms): Readonly<Record<ViewName, string>> {
   const { instant, day, json, texts, member } = forms;
   return {
-    v_runs: `select ${runColumns(forms)} from {run_state} s`,
+    v_runs: `select ${runColumns(forms)},
+  s.finished_at - coalesce((select min(a.started_at) from {attempt} a where a.run = s.id), s.started_at) as whole_duration_ms
+from {run_state} s`,
 
     v_running_runs: `select ${runningColumns(forms)} from {run_state} s where ${HELD}`,
 

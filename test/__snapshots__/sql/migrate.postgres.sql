@@ -39,7 +39,8 @@ select s.id, s.job, s.schedule,
     else regexp_replace(s.input, '\\u0000|\\ud[89ab][0-9a-f][0-9a-f](?!\\ud[c-f])|(?<!\\ud[89ab][0-9a-f][0-9a-f])\\ud[c-f][0-9a-f][0-9a-f]', '\\ufffd', 'gi') end)::jsonb as input, (case when strpos(s.result, '\u') = 0 then s.result
     else regexp_replace(s.result, '\\u0000|\\ud[89ab][0-9a-f][0-9a-f](?!\\ud[c-f])|(?<!\\ud[89ab][0-9a-f][0-9a-f])\\ud[c-f][0-9a-f][0-9a-f]', '\\ufffd', 'gi') end)::jsonb as result,
   to_timestamp((s.cancel_requested_at) / 1000.0) as cancel_requested_at, s.version,
-  s.finished_at - coalesce((select min(a.started_at) from attempt a where a.run = s.id), s.started_at) as whole_duration_ms from run_state s;
+  s.finished_at - coalesce((select min(a.started_at) from attempt a where a.run = s.id), s.started_at) as whole_duration_ms
+from run_state s;
 
 create or replace view v_running_runs as
 select s.id, s.job, s.schedule,
@@ -65,7 +66,6 @@ select s.id, s.job, s.schedule,
     else regexp_replace(s.input, '\\u0000|\\ud[89ab][0-9a-f][0-9a-f](?!\\ud[c-f])|(?<!\\ud[89ab][0-9a-f][0-9a-f])\\ud[c-f][0-9a-f][0-9a-f]', '\\ufffd', 'gi') end)::jsonb as input, (case when strpos(s.result, '\u') = 0 then s.result
     else regexp_replace(s.result, '\\u0000|\\ud[89ab][0-9a-f][0-9a-f](?!\\ud[c-f])|(?<!\\ud[89ab][0-9a-f][0-9a-f])\\ud[c-f][0-9a-f][0-9a-f]', '\\ufffd', 'gi') end)::jsonb as result,
   to_timestamp((s.cancel_requested_at) / 1000.0) as cancel_requested_at, s.version,
-  s.finished_at - coalesce((select min(a.started_at) from attempt a where a.run = s.id), s.started_at) as whole_duration_ms,
   (clock() - s.heartbeat_at) / 1000 as seconds_since_heartbeat,
   case when s.lease_until > clock() then 'active' else 'silent' end as heartbeat_status from run_state s where s.id in (select p.run from live_run p where p.place = 'lease') and s.status = 0;
 
@@ -93,7 +93,6 @@ select s.id, s.job, s.schedule,
     else regexp_replace(s.input, '\\u0000|\\ud[89ab][0-9a-f][0-9a-f](?!\\ud[c-f])|(?<!\\ud[89ab][0-9a-f][0-9a-f])\\ud[c-f][0-9a-f][0-9a-f]', '\\ufffd', 'gi') end)::jsonb as input, (case when strpos(s.result, '\u') = 0 then s.result
     else regexp_replace(s.result, '\\u0000|\\ud[89ab][0-9a-f][0-9a-f](?!\\ud[c-f])|(?<!\\ud[89ab][0-9a-f][0-9a-f])\\ud[c-f][0-9a-f][0-9a-f]', '\\ufffd', 'gi') end)::jsonb as result,
   to_timestamp((s.cancel_requested_at) / 1000.0) as cancel_requested_at, s.version,
-  s.finished_at - coalesce((select min(a.started_at) from attempt a where a.run = s.id), s.started_at) as whole_duration_ms,
   (clock() - s.heartbeat_at) / 1000 as seconds_since_heartbeat,
   case when s.lease_until > clock() then 'active' else 'silent' end as heartbeat_status,
   case when s.heartbeat_at <= clock() - 600000 then 'silent' else 'timeout' end as stale_reason

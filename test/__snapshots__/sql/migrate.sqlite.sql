@@ -37,7 +37,8 @@ select s.id, s.job, s.schedule,
     select 1 from item_count c where c.run = s.id and c.outcome = 'failed' and c.items > 0) as partial,
   s.input as input, s.result as result,
   strftime('%Y-%m-%dT%H:%M:%fZ', (s.cancel_requested_at) / 1000.0, 'unixepoch') as cancel_requested_at, s.version,
-  s.finished_at - coalesce((select min(a.started_at) from attempt a where a.run = s.id), s.started_at) as whole_duration_ms from run_state s;
+  s.finished_at - coalesce((select min(a.started_at) from attempt a where a.run = s.id), s.started_at) as whole_duration_ms
+from run_state s;
 
 drop view if exists v_running_runs;
 create view v_running_runs as
@@ -58,7 +59,6 @@ select s.id, s.job, s.schedule,
     select 1 from item_count c where c.run = s.id and c.outcome = 'failed' and c.items > 0) as partial,
   s.input as input, s.result as result,
   strftime('%Y-%m-%dT%H:%M:%fZ', (s.cancel_requested_at) / 1000.0, 'unixepoch') as cancel_requested_at, s.version,
-  s.finished_at - coalesce((select min(a.started_at) from attempt a where a.run = s.id), s.started_at) as whole_duration_ms,
   (:now - s.heartbeat_at) / 1000 as seconds_since_heartbeat,
   case when s.lease_until > :now then 'active' else 'silent' end as heartbeat_status from run_state s where s.id in (select p.run from live_run p where p.place = 'lease') and s.status = 0;
 
@@ -81,7 +81,6 @@ select s.id, s.job, s.schedule,
     select 1 from item_count c where c.run = s.id and c.outcome = 'failed' and c.items > 0) as partial,
   s.input as input, s.result as result,
   strftime('%Y-%m-%dT%H:%M:%fZ', (s.cancel_requested_at) / 1000.0, 'unixepoch') as cancel_requested_at, s.version,
-  s.finished_at - coalesce((select min(a.started_at) from attempt a where a.run = s.id), s.started_at) as whole_duration_ms,
   (:now - s.heartbeat_at) / 1000 as seconds_since_heartbeat,
   case when s.lease_until > :now then 'active' else 'silent' end as heartbeat_status,
   case when s.heartbeat_at <= :now - 600000 then 'silent' else 'timeout' end as stale_reason
