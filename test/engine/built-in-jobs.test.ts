@@ -341,5 +341,5 @@ test("the stored stack of a handler that throws ends at the handler", async () =
   const run = await ended(holdfast, "breaks", null);
   const frames = (run.error as { stack: string }).stack.split("\n").slice(1);
   expect(frames.at(-1)).toContain("ownHandler");
-  expect(frames.join()).not.toMatch(/execution|performer|node:internal/);
+  expect(frames.join()).not.toMatch(/\/src\/|node:internal/);
 });

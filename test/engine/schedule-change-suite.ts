@@ -1,4 +1,4 @@
-// Pause, resume, edit, delete: the books are closed first, by the definition that stood until then.
+// Pause, resume, edit, delete: due ticks are settled first, by the definition that stood until then.
 
 import { expect } from "vitest";
 import { ConfigurationError, ScheduleNotFoundError } from "../../src/shared/errors.js";
