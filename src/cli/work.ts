@@ -5,6 +5,7 @@ import { readSecrets } from "../http/credentials.js";
 import { createHttpHandler, type HttpHandler } from "../http/handler.js";
 import { readTrustedProxies } from "../http/origin.js";
 import { refuseOpenHost, type Served, serve } from "../http/server.js";
+import { ROUTES } from "../http/wire/contract.js";
 import type { StartOptions } from "../instance/config.js";
 import { systemClock } from "../shared/adapters/clock.js";
 import { formatDuration } from "../shared/duration.js";
@@ -138,7 +139,7 @@ function secretProblems(params: {
   }
 }
 
-/** A bound port. Calls wait until `open`: an instance that has not started serves nobody. */
+/** A bound port. All calls but `/healthz` wait until `open`: an instance that has not started serves nobody. */
 type Bound = {
   readonly served: Served;
   /** Serves calls from now on, and prints the address. */
@@ -163,7 +164,11 @@ function prepareServing(params: {
     const opened = new Promise<void>((resolve) => {
       letIn = resolve;
     });
-    let current: HttpHandler = (request, info) => opened.then(() => handler(request, info));
+    // Liveness is known before the start has ended: a start that waits for its database need not be repeated.
+    let current: HttpHandler = (request, info) =>
+      new URL(request.url).pathname === ROUTES.healthz.path
+        ? handler(request, info)
+        : opened.then(() => handler(request, info));
     const served = await bind((request, info) => current(request, info), place, shell);
     const open = async () => {
       current = handler;

@@ -3,6 +3,7 @@
 import { existsSync } from "node:fs";
 import path from "node:path";
 import { afterEach, beforeEach, expect, test } from "vitest";
+import { freePort } from "../../scripts/postgres.mjs";
 import { configText, ECHO_JOB, openTerminal, type Terminal } from "./terminal.js";
 
 let terminal: Terminal;
@@ -91,6 +92,21 @@ test("a second SIGTERM leaves with its own exit code", async () => {
   for (let beat = 0; beat < 15; beat += 1) await session.line(/beat/);
   session.child.kill("SIGTERM");
   expect(await session.ended).toMatchObject({ code: 143 });
+});
+
+test("while a start waits for its database /healthz answers, and other calls wait with it", async () => {
+  terminal.write({ "holdfast.config.mjs": configText(ECHO_JOB, "{}") });
+  const [port, closed] = [await freePort(), await freePort()];
+  const env = { HOLDFAST_DATABASE_URL: `postgres://127.0.0.1:${closed}/app` };
+  const session = terminal.begin(["start", "--port", String(port)], { env });
+  await session.line(/the start waits for it/);
+  const statusOf = async (route: string) =>
+    (await fetch(`http://127.0.0.1:${port}${route}`).catch(() => null))?.status;
+  const ready = statusOf("/readyz");
+  expect(await statusOf("/healthz")).toBe(200);
+  session.child.kill("SIGTERM");
+  expect(await session.ended).toMatchObject({ code: 0 });
+  expect(await ready).not.toBe(200);
 });
 
 test("an instance without a worker stays, and executes nothing", async () => {
