@@ -88,7 +88,7 @@ export type ActorParts = {
   readonly destinations: readonly Destination[];
   readonly network: Network;
   readonly reconciler: Reconciler;
-  /** Something may be due now that was not before. */
+  /** Work may be due now that was not before. */
   readonly onChanged: () => void;
 };
 

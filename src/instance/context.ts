@@ -51,7 +51,7 @@ export type InstanceContext = {
   readonly instanceId: string;
   /** The actor in the audit trail for changes that the instance makes by itself. */
   readonly actor: Actor;
-  /** True under `holdfast dev`: the code at hand always wins, and no vanished schedule is paused. */
+  /** True under `holdfast dev`: the local code always wins, and no vanished schedule is paused. */
   readonly isDevelopment: boolean;
   readonly logger: Logger;
   readonly bus: Bus;

@@ -27,7 +27,7 @@ export type RunIfDueOptions = {
    * the first time, and fails the second time. @default "50s"
    */
   readonly deadline?: Duration | undefined;
-  /** Ends the wait: a handler that is being executed goes on to its end, and nothing more begins. */
+  /** Ends the wait: a running handler continues to its end, and nothing more begins. */
   readonly signal?: AbortSignal | undefined;
 };
 
@@ -43,14 +43,14 @@ export type RanIfDue =
       readonly skipped: true;
       /** `schedule_read_error`: the database did not respond in time, and nothing ran. */
       readonly reason: "locked" | "not_due" | "paused" | "schedule_read_error";
-      /** The holder of the live run, and the end of its lease. */
+      /** The holder of the live run, and the end of that holder's lease. */
       readonly holder: string | null;
       readonly until: Date | null;
       readonly nextAt: Date | null;
     };
 
 const DEADLINE_DEFAULT = "50s";
-/** The call does not wait longer for a database that does not respond. */
+/** How long the call waits for a response of the database. */
 const READ_MAX_MS = 5_000;
 /** How often a run that another process executes is read. */
 const LOOK_AGAIN_MS = 500;
@@ -69,7 +69,7 @@ export type RunIfDueParams = {
   readonly deadlineMs: number;
   readonly ports: Ports;
   readonly emit: Emit;
-  /** Opens the database, and has all that a bounded pass needs. */
+  /** Opens the database, and prepares a bounded pass. */
   readonly pass: () => Promise<PassParams>;
   readonly trigger: () => Promise<Triggered>;
   readonly run: (id: string) => Promise<RunDetails | null>;
@@ -153,7 +153,7 @@ async function decideInTime(params: RunIfDueParams): Promise<Decided | Skipped> 
   }
 }
 
-/** Reclaims expired runs, then fires the schedule. After `late` has aborted it begins nothing more. */
+/** Reclaims expired runs, then fires the schedule. Begins nothing more after `late` has aborted. */
 async function decide(params: RunIfDueParams, late: AbortSignal): Promise<Decided> {
   const pass = await params.pass();
   const { store, ports, emit } = pass;
@@ -182,7 +182,7 @@ async function leftBehind({ store, jobs }: PassParams, name: string): Promise<st
 
 // ── executing ──────────────────────────────────────────────────────────────────────────────────────
 
-/** Null: another process has the run, and this call has nothing to do with it. */
+/** Null: another process has the run, and this call ignores it. */
 async function executeUntilEnded(
   params: RunIfDueParams,
   {
@@ -200,14 +200,15 @@ async function executeUntilEnded(
     if (run.finishedAt !== null || isTimeUp(pass, startedMs) || end.aborted) return run;
     const mayExecute = pass.jobs.includes(run.job) && !params.isExecutedHere();
     if (mayExecute && !isMine && run.status === "running") return null;
-    // The worker of this instance executes what an earlier call made, as soon as it can: nobody has to wait for it here.
+    // The worker of this instance executes the run of an earlier call as soon as it can: no caller has to wait for it
+    // here.
     if (!isFired && params.isExecutedHere()) return null;
     if (mayExecute && run.status === "pending" && Number(run.dueAt) <= ports.clock.wallMs()) {
       const only = { ...pass, jobs: [run.job] };
       const { executed, dispatched } = await execute(only, { startedMs, hasSuspect: true });
       isMine ||= executed + dispatched > 0;
       if (executed + dispatched > 0) continue;
-      // Something keeps it from starting; a call that did not make it leaves it to later calls.
+      // An obstacle keeps the run from starting; a call that did not make it leaves it to later calls.
       if (!isFired && !isMine && !isTimeUp(pass, startedMs)) return null;
     }
     // A worker that was started executes it, or it waits for its next attempt.

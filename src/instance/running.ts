@@ -88,7 +88,7 @@ export class RunningInstance {
     else started?.worker.wake();
   }
 
-  /** Something may be due now that was not before: a poll finds out, and wakes the workers concerned. */
+  /** Work may be due now that was not before: a poll finds out, and wakes the workers concerned. */
   async changed(): Promise<void> {
     const started = await this.started();
     started?.loop.pollWithin(1);

@@ -14,7 +14,7 @@ export const serverInternals: unique symbol = Symbol.for("holdfast.server-intern
 export type ServerInternals = {
   /** Aborts when a stop begins: connections to this instance have to end then. */
   readonly stopSignal: AbortSignal;
-  /** The instance logs there from now on, unless its options name a logger. */
+  /** From now on the instance logs to this logger, unless its options name one. */
   lendLogger(logger: Logger): void;
   /** The database, for sessions and audit entries of the server. */
   store(verb: string): Promise<Pick<Store, "sessions" | "keys" | "audit">>;
@@ -27,8 +27,8 @@ export type ServerInternals = {
   /** Whether remote workers may claim runs of this job: no instance executes it or sends it to a target. */
   isRemote(job: string): Promise<boolean>;
   /**
-   * Whether this instance gave this token to the target of that job, with this run and this fence. The store
-   * decides whether the fence is still the current one.
+   * Whether this instance gave this token to the target of that job, for this run and fence. The store decides whether
+   * the fence is still the current one.
    */
   isCallbackToken(params: { readonly token: string; readonly job: string } & TokenGrant): boolean;
 };

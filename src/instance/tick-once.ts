@@ -82,13 +82,13 @@ export type PassParams = {
   readonly ports: Ports;
   readonly holder: number;
   readonly ticker: TickerParams;
-  /** What there is to do. Simultaneous passes of an instance share a poll, as each writes the row of the instance. */
+  /** Finds the work. Simultaneous passes of an instance share a poll, as each writes the row of the instance. */
   readonly poll: () => Promise<PollResult>;
   readonly emit: Emit;
   readonly jobs: readonly string[];
   readonly limit: number;
   readonly budgetMs: number;
-  /** A worker of this instance executes what a pass hands back, with all the time that the job allows. */
+  /** A worker of this instance executes the runs that a pass hands back, within the full time limit of their job. */
   readonly hasWorker: boolean;
   /** Evaluates alerts, unless an instance did so lately. */
   readonly alert: () => Promise<unknown>;
@@ -246,7 +246,7 @@ export async function execute(
     void over.then(() => timer.cancel());
   });
   worker.start();
-  // The first poll would wake them as well, but they may have found nothing to do and be over by then.
+  // The first poll would wake them as well, but they might have found no work and ended by then.
   if (hasSuspect) worker.wakeForSuspect();
   loop.start();
   const end = await Promise.race([over, timeUp]);

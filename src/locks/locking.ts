@@ -150,7 +150,7 @@ export class Locking {
     return { acquired: true, value: ended.value, fence };
   }
 
-  /** A part of the trace, where there is one. */
+  /** A span of the trace, if tracing is on. */
   #span<T>(part: string, lock: string, work: (span: TraceSpan | null) => Promise<T>): Promise<T> {
     const { tracing } = this.#params;
     return tracing ? tracing.part(`${part} ${lock}`, { "holdfast.lock": lock }, work) : work(null);
@@ -220,7 +220,7 @@ export class Locking {
   }): Promise<boolean> {
     const { emit } = this.#params;
     try {
-      // Lost for lack of a response: it may still be ours, and another call may wait for it.
+      // Lost for lack of a response: the lock may still be ours, and another call may wait for it.
       if (isLost) return await provider.release(grant);
       const isReleased = await this.#repeated(() => provider.release(grant));
       const facts = { lock: grant.name, fence: grant.fence };
@@ -248,7 +248,7 @@ export class Locking {
     }
   }
 
-  /** Locking is off: the function runs, and nothing keeps others out. */
+  /** Locking is off: the function runs without mutual exclusion. */
   async #unprotected<Value>(
     name: string,
     fn: (lock: HeldLock) => Value | Promise<Value>,

@@ -209,7 +209,7 @@ local function first(name)
   end
 end`;
 
-// A larger priority is a smaller score, and of equal ones the smaller number came first.
+// A larger priority is a smaller score; among equal scores the smaller number came first.
 const ACQUIRE = `${PRELUDE} ${FIRST_IN_QUEUE}
 local name, token, holder, leaseMs, priority = ARGV[1], ARGV[2], ARGV[3], tonumber(ARGV[4]), ARGV[5]
 local grant = current(name)

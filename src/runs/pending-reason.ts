@@ -1,4 +1,4 @@
-// Says why a pending run does not begin: as values for programs, and in words for people.
+// Explains why a pending run has not begun: as values for programs, and in words for people.
 
 import { formatDuration } from "../shared/duration.js";
 import type { PendingReason } from "../store/runs/pending-reason.js";
@@ -45,7 +45,9 @@ export type WaitingFor =
       readonly until: Date;
       readonly ahead: number;
     }
-  /** Not blocked; runs when a worker for this job has a free slot. So many live instances execute the job. */
+  /**
+   * Not blocked; runs when a worker for this job has a free slot. `instances`: how many live instances execute the job.
+   */
   | { readonly reason: "worker"; readonly instances: number };
 
 export function toWaitingFor(waiting: PendingReason | null): WaitingFor | null {

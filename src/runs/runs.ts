@@ -210,7 +210,7 @@ export class Runs {
     return result;
   }
 
-  /** Prepares the steps of a run for its retry. A second call after a failure does what is left. */
+  /** Prepares the steps of a run for its retry. A second call after a failure finishes the rest. */
   async #reopen(store: Store, id: RunId, fromStep: string | null): Promise<void> {
     const children = await store.steps.reopen({ id, fromStep });
     if (children === null) throw unknownStep(fromStep as string);

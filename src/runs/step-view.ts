@@ -15,7 +15,7 @@ export type RunStep = {
   /** Unique in its run. */
   readonly name: string;
   readonly kind: StepKind;
-  /** `waiting`: it is open. `failed`, `cancelled`: the called run ended so. */
+  /** `waiting`: it is open. `failed`, `cancelled`: the called run ended that way. */
   readonly state: "waiting" | "done" | "timeout" | "failed" | "cancelled";
   readonly startedAt: Date;
   readonly endedAt: Date | null;
@@ -32,7 +32,7 @@ export type RunStep = {
   readonly job: string | null;
   /** The run that a call made. */
   readonly run: RunId | null;
-  /** What the handler was given. More than 2 KiB is cut: `{ $truncated: true, bytes, preview }`. */
+  /** The value that the handler received. More than 2 KiB is cut: `{ $truncated: true, bytes, preview }`. */
   readonly value: unknown;
   /** Why the called run failed, or the last try of an open step. */
   readonly error: StoredError | null;

@@ -1,6 +1,6 @@
-// Decides about a check-in at a monitor: the watched job began, is done, or failed. An end becomes a run that has ended
-// and a fired tick, so alerts and lists need no special case for monitors.
-// Why: docs/decisions/0008-a-check-in-is-a-run-that-has-ended.md
+// Decides about a check-in at a monitor: the watched job began, succeeded or failed. An end becomes a run that has
+// ended and a fired tick, so alerts and lists need no special case for monitors. Why:
+// docs/decisions/0008-a-check-in-is-a-run-that-has-ended.md
 
 import type { RunId } from "../runs/rules/run.js";
 import { ConfigurationError, NotAMonitorError, RunsElsewhereError } from "../shared/errors.js";
@@ -21,7 +21,7 @@ import { type CachedSchedule, compile } from "./schedule-cache.js";
 import type { Decision, Read } from "./updater.js";
 
 export type PingOptions = {
-  /** It began, it is done, or it failed. @default "ok" */
+  /** The job began, succeeded or failed. @default "ok" */
   readonly state?: PingState | undefined;
   /** Why it failed, in a sentence or two; for "fail" alone. */
   readonly reason?: string | undefined;
@@ -85,7 +85,7 @@ export function readCheckIn(
   return { state, error, deliveryId: checked };
 }
 
-/** Hides secrets first: the cut could leave the half of one. */
+/** Hides secrets first: a cut could leave half of one visible. */
 function cut(given: string): string {
   const reason = hideSecrets(given);
   return reason.length <= REASON_LENGTH_MAX ? reason : `${reason.slice(0, REASON_LENGTH_MAX)}…`;

@@ -206,7 +206,7 @@ export function emitVerdict(emit: Emit, schedule: string, verdict: Verdict): voi
 type Vanished = {
   readonly name: string;
   readonly isPaused: boolean;
-  /** Another program declared it last and is not running; undefined: it is this program's, or unknown. */
+  /** Another program declared it last and is not running; undefined: this program declared it, or that is unknown. */
   readonly otherProgram: string | undefined;
   /** This program declared it last, so its code has dropped it. */
   readonly isDropped: boolean;

@@ -91,8 +91,8 @@ export function warningsFor(definition: ScheduleDefinition, now: number): string
 }
 
 /**
- * After an outage the newest missed tick is fired at any hour, unless `within` bounds that. Null: no warning
- * is needed. Ticks less than an hour apart are never later than that, and of ticks a week apart, late is better than never.
+ * After an outage the newest missed tick is fired at any hour, unless `within` limits that. Null: no warning is needed.
+ * Ticks less than an hour apart are never later than that; for weekly ticks, late is better than never.
  */
 export function lateWarning(definition: ScheduleDefinition, now: number): string | null {
   const { when, missed, monitor } = definition;

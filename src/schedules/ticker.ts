@@ -288,7 +288,7 @@ function emitDecided({ emit, listens }: TickerParams, decided: Decided, now: num
   }
 }
 
-/** It passed over ticks that have a completed run, and found none yet that has not. */
+/** It skipped ticks that have a completed run, and has not found another one yet. */
 function isBackfillGoingOn({ backfill, runs }: ScheduleChange): boolean {
   return backfill !== undefined && !backfill.isEnded && runs.length === 0;
 }

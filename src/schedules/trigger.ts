@@ -21,7 +21,7 @@ export type Triggered =
   | {
       readonly skipped: true;
       readonly reason: "locked" | "paused" | "not_due";
-      /** The holder of the blocking run, and the end of its lease; null while that run waits. */
+      /** The holder of the blocking run, and the end of that holder's lease; null while that run waits. */
       readonly holder: string | null;
       readonly until: Date | null;
       readonly nextAt: Date | null;

@@ -130,7 +130,7 @@ export function settleTicks(state: ScheduleState, around: TickContext): SettledT
 
 /**
  * Records ticks of a monitor that still waited for a check-in when the monitor was changed: no check-in is expected for
- * them any more, so the ledger has them as skipped by a pause of no length.
+ * them any more, so the ledger has them as skipped, by a pause of no length.
  */
 function cutShort(
   change: ScheduleChange,

@@ -125,7 +125,7 @@ export type Backfill = {
   readonly endedAt: Date | null;
 };
 
-/** So many schedules are read at a time, since each may have an input of 256 KiB. */
+/** How many schedules are read at a time, since each may have an input of 256 KiB. */
 const READ_TOGETHER = 100;
 const PAGE_BYTES_MAX = 1_048_576;
 

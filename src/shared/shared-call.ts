@@ -1,5 +1,5 @@
-// Lets simultaneous callers share one call. A caller that arrives while a call is under way gets the result of the next
-// one, which begins after it arrived: what it gets is never older than its question.
+// Lets simultaneous callers share one call. A caller that arrives while a call is in progress gets the result of the
+// next one, which begins after it arrived: no result is older than its request.
 
 export class SharedCall<Params, Result> {
   readonly #call: (params: Params) => Promise<Result>;

@@ -1,5 +1,5 @@
-// Compares the clocks for the loop at each poll: how far this process's clock is off the database's, and whether the
-// database's clock went back. Emits each finding once, with its size.
+// Compares the clocks for the loop at each poll: the offset of this process's clock from the database's, and whether
+// the database's clock went back. Emits each finding once, with its size.
 
 import type { Moment } from "../shared/ports.js";
 import type { Emit } from "./log.js";
@@ -14,7 +14,10 @@ export type Observed = {
   readonly now: number;
 };
 
-/** How far the clock of this process is surely ahead of the database's (negative: behind); the way explains the rest. */
+/**
+ * By how much the clock of this process is certainly ahead of the database's (negative: behind); the round trip
+ * explains the rest.
+ */
 export function skewOf({ sentAt, gotAt, now }: Observed): number {
   const tookMs = gotAt.monotonicMs - sentAt.monotonicMs;
   const offMs = sentAt.wallMs + tookMs / 2 - now;
@@ -45,7 +48,9 @@ export class ClockWatch {
   }
 }
 
-/** Whether the database's clock shows less than it must, whenever between sending and arrival it was read. */
+/**
+ * Whether the database's clock shows less than it must, at whichever moment between sending and arrival it was read.
+ */
 function steppedBackMs(before: Observed, after: Observed): number {
   const leastMs = after.sentAt.monotonicMs - before.gotAt.monotonicMs;
   return before.now + leastMs - after.now;

@@ -278,7 +278,7 @@ export class ActiveAttempt {
     if (this.isCancelRequested) return { ending: { kind: "cancelled" }, result: null, error };
     if (this.#stopReason instanceof ShutdownError)
       return this.#handedBack(this.#stopReason, services, error);
-    // A handler that knows that another try is in vain says so, also at its timeout.
+    // A handler may say that a retry is pointless; this counts also after its timeout.
     if (this.#stopReason instanceof TimeoutError && !(thrown instanceof PermanentError)) {
       return {
         ending: { kind: "timeout" },

@@ -197,7 +197,7 @@ export class Executor implements ExchangeReceiver, ServicesExecutor {
     this.#slots.run(attempt);
     this.#deadlines.watch(attempt);
     if (isDangerous(attempt)) this.#slots.quarantine.begun(attempt);
-    // How late a run goes on that has slept is known once it is known what has woken it.
+    // The lateness of a run that has slept is known only when the wait that woke it is known.
     if (run.laters === 0)
       meter.runStarted({ job: claim.job, dueAt: run.dueAt, wallMs: this.#clock.wallMs() });
     if (listens("run.started")) emit("run.started", factsOf(attempt));
@@ -208,7 +208,7 @@ export class Executor implements ExchangeReceiver, ServicesExecutor {
 
   // ── ended ──────────────────────────────────────────────────────────────────────────────────────
 
-  /** Something that a run slept for has ended then: how late the run goes on is counted from there. */
+  /** The instant at which a wait of the run ended: its lateness counts from there. */
   woken(attempt: ActiveAttempt, at: number): void {
     const { clock, meter } = { clock: this.#clock, meter: this.#params.meter };
     const wallMs = clock.wallMs() - (clock.monotonicMs() - attempt.startedMs);
@@ -251,7 +251,7 @@ export class Executor implements ExchangeReceiver, ServicesExecutor {
 
   // ── suspended ──────────────────────────────────────────────────────────────────────────────────
 
-  /** The database has let the run go: it sleeps until one of its waits ends, or is due again at once. */
+  /** The database has released the run: it sleeps until one of its waits ends, or is due again at once. */
   suspended(attempt: ActiveAttempt, wakeInMs: number | null): void {
     if (!this.#slots.leave(attempt)) return;
     this.#services.forget(attempt);
@@ -264,7 +264,9 @@ export class Executor implements ExchangeReceiver, ServicesExecutor {
     this.startBuffered();
   }
 
-  /** The run was taken away meanwhile, or nobody knows: its lease runs out, and its next holder finds its waits. */
+  /**
+   * The run was taken away meanwhile, or its state is unknown: its lease expires, and its next holder finds its waits.
+   */
   lostWhileSuspending(attempt: ActiveAttempt, error: unknown): void {
     if (!this.#slots.isRunning(attempt)) return;
     if (error !== null) {

@@ -349,7 +349,10 @@ class Quarantine {
 // buffer, and may begin together with the runs of the next window. So each begin is counted again here, by this
 // instance's monotonic clock.
 
-/** A run that begins later than this after its claim was sent may meet runs that another instance was granted since. */
+/**
+ * A run that begins later than this after its claim was sent may overlap with runs that another instance was granted
+ * since.
+ */
 const LATE_MIN_MS = 250;
 const LATE_MAX_MS = 2_000;
 /** Above this many keys, those without a recent begin are forgotten. */

@@ -38,7 +38,7 @@ export const SEVERITY_OF: { readonly [K in AlertKind]: Severity } = {
 };
 
 export const SUBJECT_TYPES = ["job", "schedule", "instance", "database"] as const;
-/** The subject of an alert. For the database, the name says which part of it. */
+/** The subject of an alert. For a problem of the database, the name is the affected part. */
 export type AlertSubject = {
   readonly type: (typeof SUBJECT_TYPES)[number];
   readonly name: string;

@@ -135,7 +135,7 @@ function slow(seen: Seen): readonly Finding[] {
     const rule = ruleOf("slow", schedule);
     if (!rule) return false;
     const { totalMs, perItemMs } = rule;
-    // The item in progress has its time too.
+    // The time limit applies to the item in progress too.
     const isOverItems = perItemMs !== null && ranMs > perItemMs * (items + 1);
     return isOverItems || (totalMs !== null && ranMs > totalMs);
   });

@@ -102,7 +102,7 @@ const RUN_FACTS: {
   holder: ({ holder }) => [["holder", textOrNull(holder)]],
   fence: ({ fence }) => [["fence", fence === null ? null : String(fence)]],
   leaseUntil: ({ leaseUntil }) => [["lease until", timeOrNull(leaseUntil)]],
-  heartbeatAt: IN_ANOTHER_FACT, // the lease says how long it counts
+  heartbeatAt: IN_ANOTHER_FACT, // the lease shows until when it counts
   cancelRequestedAt: (run) => [["cancelling", timeOrNull(run.cancelRequestedAt)]],
   items: (run) => [["items", itemsText(run)]],
   partial: IN_ANOTHER_FACT, // with the items

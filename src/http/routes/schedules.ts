@@ -57,7 +57,7 @@ export const scheduleRoutes: readonly Implementation[] = [
   on(ROUTES.trigger, async ({ holdfast, acting, params, body, needs, granted, ...rest }) => {
     const { storeErrorStatus } = rest;
     await requireReachOfSchedule({ holdfast, granted }, String(params.name));
-    // The scope trigger starts a schedule as it is defined; an input of the caller needs more.
+    // The scope trigger starts a schedule as it is defined; an input of the caller needs the scope enqueue.
     if (body.input !== undefined) needs("enqueue");
     try {
       const triggered = await acting.schedules.trigger(String(params.name), {

@@ -6,7 +6,7 @@ import { requireName } from "../../shared/names.js";
 export const OK_OUTCOME = "ok";
 /** Only for items that threw: it marks a run as partial. */
 export const FAILED_OUTCOME = "failed";
-/** So many outcomes of their own choice may remote workers give to the items of a run. */
+/** How many outcome names of their own remote workers may give to the items of a run. */
 export const OUTCOMES_MAX = 100;
 
 export function isChosenOutcome(outcome: string): boolean {

@@ -115,15 +115,15 @@ export function retryDelayMs(policy: RetryPolicy, attempt: number, random: () =>
 }
 
 /**
- * The same where the server said when it wants to be called again. It may put off many runs for the same time. They come
- * back apart: chance adds to that time what it takes off the policy's own wait, up to the longest wait.
+ * The same if the server said when it wants to be called again. It may give many runs the same time. To spread them,
+ * chance adds to that time the part that it takes off the policy's own wait, up to the longest wait.
  */
 export function delayAfterMs(
   params: {
     readonly retry: RetryPolicy;
     readonly attempt: number;
     readonly retryAfterMs?: number;
-    /** The server's time counts though it is longer than the policy's longest wait. */
+    /** The server's time applies even if it is longer than the policy's longest wait. */
     readonly isBeyondMax?: boolean;
   },
   random: () => number,

@@ -5,10 +5,10 @@ export type StepKind = "step" | "sleep" | "signal" | "run";
 /** A retry is a step whose last try failed. */
 export type WaitKind = "retry" | "sleep" | "signal" | "run";
 
-/** So many steps and waits a run may have. */
+/** How many steps and waits a run may have. */
 export const STEPS_MAX = 10_000;
 
-/** What is asked for under a name. Two questions that differ must not share one. */
+/** What is requested under a name. Two different requests must not share one. */
 export type StepAsk = {
   readonly kind: StepKind;
   readonly signal?: string | null;
@@ -35,7 +35,7 @@ export class StepNames {
   }
 }
 
-/** What both questions are, in words, if they differ; null: they are the same. */
+/** Both requests in words, if they differ; null: they are the same. */
 export function changeOf(
   stored: StepAsk,
   asked: StepAsk,

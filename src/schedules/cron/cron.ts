@@ -143,8 +143,8 @@ export function nextTick(
 }
 
 /**
- * Where to begin in a stretch. After a gap whose times run late: where the gap begins. After an overlap, for schedules
- * of the first pass: where the second pass ends.
+ * The local time at which to begin in a stretch. After a gap whose times run late: the beginning of the gap. After an
+ * overlap, for schedules of the first pass: the end of the second pass.
  */
 function lowestLocal(
   { expression, dst }: CronSchedule,
@@ -160,7 +160,7 @@ function lowestLocal(
   return isMadeUp ? lowMs - shiftMs : lowMs;
 }
 
-/** Where to end in a stretch: a schedule of the second pass skips times that will repeat. */
+/** The local time at which to end in a stretch: a schedule of the second pass skips times that will repeat. */
 function highestLocal(
   { expression, dst }: CronSchedule,
   { endMs, offsetMs, next }: Stretch,

@@ -34,8 +34,8 @@ const CHUNK_MAX_MS = 4 * 365 * DAY_MS;
 const PROBE_EVERY_MS = 2 * DAY_MS;
 /** No change of the clocks, the skipped days at the date line included, is longer than this. */
 const SHIFT_MAX_MS = 2 * DAY_MS;
-// A question about the year 9000 starts a new table instead of filling in the years up to it. No
-// search goes this far by itself, so none loses the table under its feet.
+// A question about the year 9000 starts a new table instead of filling in the years up to it. No search goes this far
+// by itself, so no search loses its table midway.
 const FAR_MS = 150 * 365 * DAY_MS;
 const NAME = /^[A-Za-z][A-Za-z0-9_+/-]{0,63}$/;
 const OFFSET = /GMT(?:([+-])(\d\d):(\d\d)(?::(\d\d))?)?$/;

@@ -48,7 +48,7 @@ export type ContextServices = {
   readonly steps: Pick<Steps, "step" | "sleep" | "waitFor" | "call">;
 };
 
-/** A call of an execution that no longer counts. */
+/** A call of an execution that has been suspended. */
 const NEVER: Promise<never> = new Promise(() => undefined);
 
 export class RunContext {
@@ -205,7 +205,7 @@ export class RunContext {
   #durable<T>(call: (steps: ContextServices["steps"], attempt: AttemptView) => Promise<T>) {
     if (this.#attempt.suspension !== "none") return NEVER as Promise<T>;
     const answer = call(this.#services.steps, this.#attempt);
-    // The handler may have ended without it: nobody hears that it then failed.
+    // The handler may have ended without awaiting it: then nobody receives its later failure.
     answer.catch(() => undefined);
     return answer;
   }

@@ -205,7 +205,7 @@ function requireEntry(entry: unknown): BatchEntry {
   ]);
 }
 
-/** The run that it would change may not be a child of this batch: its end would not be counted. */
+/** The other run may not be a child of this batch: its end would not be counted. */
 function refuseRival({ onDuplicate }: EnqueueOptions): void {
   if (onDuplicate === undefined || onDuplicate === "return") return;
   const message = `cannot be "${onDuplicate}" in a batch; leave it out, or use ctx.enqueue()`;

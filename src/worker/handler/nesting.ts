@@ -1,4 +1,4 @@
-// Knows whether code runs inside of the function of a step, an item or a commit, where nothing can be suspended.
+// Tracks whether code runs inside the function of a step, an item or a commit, where nothing can be suspended.
 
 import { AsyncLocalStorage } from "node:async_hooks";
 
@@ -11,7 +11,7 @@ export function insideOf<T>(part: Inside, fn: () => T): T {
   return inside.run(part, fn);
 }
 
-/** The part of a handler that this is called in; null: the handler itself. */
+/** The part of a handler from which this is called; null: the handler itself. */
 export function currentPart(): Inside | null {
   return inside.getStore() ?? null;
 }

@@ -1,5 +1,5 @@
-// The steps and waits of one execution: finds what earlier executions stored, gives stored answers back in the order in
-// which they were recorded, and suspends the run when everything that its handler has open is a wait. Decides nothing about
+// Keeps the steps and waits of one execution: finds the results of earlier executions, returns them in the order in
+// which they were recorded, and suspends the run when every open call of its handler is a wait. Decides nothing about
 // the run: the store does, under the fence. Essay: docs/decisions/0015-durable-waits.md.
 
 import type { RetryPolicy } from "../../runs/rules/retry.js";
@@ -88,7 +88,7 @@ export type StepWork = {
   readonly transact?: (step: StepTry) => Promise<{ readonly no: number; readonly value: string }>;
 };
 
-/** What is left of a deadline is waited for by a timer, which may be early. */
+/** A timer waits for the rest of a deadline, and may fire early. */
 const TIMER_MAX_MS = 2 ** 31 - 1;
 
 export class StepJournal {
@@ -104,7 +104,7 @@ export class StepJournal {
   #timer: Timer | null = null;
   /** The database's time when the waits were last read, and this instance's. */
   #readAt = { now: 0, monotonicMs: 0 };
-  /** The store does one thing for a run at a time. */
+  /** The store handles one write of a run at a time. */
   #lastWrite: Promise<unknown> = Promise.resolve();
   #finishing: NewStep[] = [];
   #finished: Promise<ReadonlyMap<string, number>> | null = null;
@@ -132,7 +132,7 @@ export class StepJournal {
     }
   }
 
-  /** A wait that the store knows how to end. `read` turns its record into what the handler receives. */
+  /** A wait that the store can end. `read` converts its record to the value for the handler. */
   async wait<T>(base: string, wait: NewWait, read: (record: StepRecord) => T): Promise<T> {
     const call = this.#begin(base);
     try {
@@ -151,7 +151,10 @@ export class StepJournal {
     }
   }
 
-  /** The same for a call of another run; `prepare` checks it, and what it returns stores the child and its wait. */
+  /**
+   * The same for a call of another run; `prepare` checks it and returns the function that stores the child and its
+   * wait.
+   */
   async child<T>(
     base: string,
     job: string,
@@ -188,7 +191,7 @@ export class StepJournal {
     return { name, end };
   }
 
-  /** What is stored under this name has to be what the handler asks for now. */
+  /** The record of this name must match the present call of the handler. */
   async #find(name: string, asked: StepAsk): Promise<StepRecord | undefined> {
     this.#loading ??= this.#load();
     await this.#loading;
@@ -339,7 +342,7 @@ export class StepJournal {
     return pending;
   }
 
-  /** Sleeps and retries whose time comes while a step is still open end in place. */
+  /** Sleeps and retries that are due while a step is still open end in place. */
   #armTimer(): void {
     this.#timer?.cancel();
     this.#timer = null;
@@ -359,12 +362,12 @@ export class StepJournal {
     try {
       if (hasDue) this.#saw(await this.#inTurn(() => this.#collect()));
     } catch {
-      // The run looks again when it is suspended or resumed.
+      // The run reads its waits again when it is suspended or resumed.
     }
     this.changed();
   }
 
-  /** Until this time comes, by the database's clock as far as it is known here. */
+  /** Until this instant, by the database's clock as this instance knows it. */
   #leftMs(until: number | null): number {
     if (until === null) return Number.POSITIVE_INFINITY;
     const { now, monotonicMs } = this.#readAt;
@@ -423,7 +426,7 @@ export class StepJournal {
 
   // ── giving answers back ──────────────────────────────────────────────────────────────────────────
 
-  /** The handler receives answers one by one, in the order of their numbers, and has a turn after each. */
+  /** The handler receives results one by one, in the order of their numbers, and gets a turn after each. */
   #deliver<T>(call: Call, no: number, read: () => T): Promise<T> {
     return new Promise((resolve, reject) => {
       const settle = () => {
@@ -446,7 +449,7 @@ export class StepJournal {
     return stopReason instanceof LeaseLostError;
   }
 
-  /** Something has ended, or a wait has begun: after the handler had its turn, the run may be suspended. */
+  /** A call has ended, or a wait has begun: after a turn of the handler, the run may be suspended. */
   changed(): void {
     if (this.#isCheckScheduled) return;
     this.#isCheckScheduled = true;

@@ -127,7 +127,7 @@ export class Steps {
     });
   }
 
-  /** The handler no longer counts; the run is held until the database has let it go. */
+  /** The handler no longer counts; the run is held until the database has released it. */
   async #suspend(attempt: AttemptView, retries: readonly string[]): Promise<void> {
     const { store, ports, holder, executor, reportsStored } = this.#params;
     const { run, claim, journal } = attempt;

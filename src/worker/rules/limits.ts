@@ -8,7 +8,7 @@ import { gather } from "../../shared/problems.js";
 import { refuseUnknownMembers } from "../../shared/suggest.js";
 
 export type ConcurrencyOptions = {
-  /** So many runs are held at once, over all instances. */
+  /** At most this many runs are held at once, over all instances. */
   readonly limit: number;
   /** A path into the input, such as "account.id": the limit is for each value there. @default none: for the job */
   readonly key?: string | undefined;
@@ -168,7 +168,7 @@ export function limitKeyOf(limits: Limits, inputJson: string): string {
     : [...text].slice(0, LIMIT_KEY_LENGTH_MAX).join("");
 }
 
-/** A key as people know it: the value itself, cut if it is long. */
+/** A key for people: the value itself, cut if it is long. */
 export function shownLimitKey(key: string): unknown {
   if (key === WHOLE_JOB) return null;
   try {

@@ -69,7 +69,7 @@ export class WaitHistory {
       case "step-":
         if (!FORGETTING.includes(transaction.verb))
           this.#violate("W", `Step ${note[3]} of run ${run} was forgotten by ${transaction.verb}.`);
-        // An operator's retry forgets steps: what follows may have another order.
+        // An operator's retry deletes steps: the rest may have another order.
         this.#steps.get(run)?.delete(String(note[3]));
         this.#orders.delete(run);
         this.#effects.delete(`${run} ${note[3]}`);

@@ -30,7 +30,7 @@ export function keyOf(luck: number): string {
   return `order-${luck % KEYS}`;
 }
 
-/** What the handler asks for follows from its fate, so that every execution takes the same way. */
+/** The fate of a handler decides its calls, so that every execution takes the same path. */
 export async function waitDurably({ ctx, host, fate, luck, rest }: Work, n: number): Promise<void> {
   const heard = <T>(name: string, answer: Promise<T>): Promise<T> =>
     answer.then((value) => {
