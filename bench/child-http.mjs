@@ -1,4 +1,4 @@
-// The child's side of measurements by HTTP: one process serves, another one asks.
+// Runs the child's side of HTTP measurements: one process serves, another one sends requests.
 
 import http from "node:http";
 

@@ -1,4 +1,4 @@
-// The child's side of a measurement of items.
+// Runs the child's side of measurements of items.
 
 const stamp = () => Number(process.hrtime.bigint()) / 1e6;
 
@@ -11,7 +11,7 @@ export function itemActions(contestant) {
       place = await open(params);
     },
 
-    /** `callers` loops, each waiting for its own item, for a while uncounted and then for `ms`. */
+    /** `callers` loops, each waiting for its own item: a warm-up first, then for `ms`. */
     async itemsFor({ callers, warmMs, ms }) {
       const begin = stamp() + warmMs;
       const end = begin + ms;

@@ -1,4 +1,4 @@
-// The child's side of measurements with locks.
+// Runs the child's side of measurements of locks.
 
 const stamp = () => Number(process.hrtime.bigint()) / 1e6;
 
@@ -11,7 +11,7 @@ export function lockActions(contestant) {
       place = await open(params);
     },
 
-    /** `callers` loops, each with a lock of its own, for a while uncounted and then for `ms`. */
+    /** `callers` loops, each with a lock of its own: a warm-up first, then for `ms`. */
     async lockFor({ callers, warmMs, ms }) {
       const begin = stamp() + warmMs;
       const end = begin + ms;

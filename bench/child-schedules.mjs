@@ -1,4 +1,4 @@
-// The child's side of measurements with schedules: one process makes and fires them, another one watches.
+// Runs the child's side of measurements of schedules: one process creates and fires them, another one watches.
 
 import { createRequire } from "node:module";
 import { setTimeout as pause } from "node:timers/promises";
@@ -51,7 +51,7 @@ export function scheduleActions(contestant) {
       return { first: late[0], p50: at(0.5), p99: at(0.99), last: late.at(-1) };
     },
 
-    /** Starts, and looks every few milliseconds until the schedule's next tick lies ahead. */
+    /** Starts, and reads every few milliseconds until the schedule's next tick lies ahead. */
     async catchUp({ label, patienceMs }) {
       const begin = stamp();
       await place.start();
@@ -111,7 +111,7 @@ export function scheduleActions(contestant) {
   };
 }
 
-/** Every statement that Holdfast sends, by the driver that it loads. */
+/** Counts every statement that Holdfast sends, at the driver that it loads. */
 async function countStatements(onStatement) {
   const require = createRequire(new URL("../dist/index.js", import.meta.url));
   const { Client } = require("pg");

@@ -23,7 +23,7 @@ const inputsOf = (count, from = 0) =>
 const contestant = contestantNamed(process.argv[2]);
 const { open } = await import(`./${contestant.file}`);
 
-/** The opened contestant; opening anew closes nothing, `close` does. */
+/** The opened contestant; a second opening closes nothing, `close` does. */
 let place;
 
 // ---- what the handler notes: a count, a stamp per MARK_EVERY runs, and for pickup a stamp per run
@@ -67,7 +67,7 @@ async function seed({ count, delayMs = 0 }) {
   }
 }
 
-/** Ticks a second of a walk that begins anew whenever it leaves its span. */
+/** Ticks a second of a walk that begins again whenever it leaves its span. */
 function rateOf({ walk, untilMs, ms }) {
   const begin = stamp();
   let count = 0;
@@ -118,7 +118,7 @@ const actions = {
     await place.stop();
   },
 
-  /** `callers` loops, each waiting for its own call, for a while uncounted and then for `ms`. */
+  /** `callers` loops, each waiting for its own call: a warm-up first, then for `ms`. */
   async enqueueFor({ callers, warmMs, ms }) {
     const [input] = inputsOf(1);
     const begin = stamp() + warmMs;
@@ -149,7 +149,7 @@ const actions = {
     return { perSecond: (count / (stamp() - begin)) * 1000 };
   },
 
-  /** Single calls at random moments; when each was called and when it was acknowledged. */
+  /** Single calls at random moments, with the time of each call and of its acknowledgement. */
   async trickle({ count, gapMs: [shortest, longest] }) {
     const calls = [];
     for (const input of inputsOf(count)) {
@@ -173,7 +173,7 @@ const actions = {
     return times;
   },
 
-  /** Begins to work. Progress goes to the parent unasked, a few hundred times a second at most. */
+  /** Begins to work. Reports progress to the parent a few hundred times a second at most. */
   async go(params) {
     forget();
     isEndless = params.isEndless ?? false;
@@ -193,7 +193,7 @@ const actions = {
     await place.start(onRun);
   },
 
-  /** Resolves with the moment at which the contestant's own tables say that nothing is left. */
+  /** Resolves with the moment at which the contestant's own tables show that nothing is left. */
   untilDone,
 
   /** The text, the values and the size of a claim, for EXPLAIN. */
@@ -217,7 +217,7 @@ const actions = {
     return { coldMs, ms: zones.map((timezone) => firstTickMs({ ...params, timezone })) };
   },
 
-  /** Virtual time in the test kit; the answer with the real time that it took. */
+  /** Virtual time in the test kit; returns the real time that it took. */
   async pass(params) {
     const begin = stamp();
     const answer = await place.pass(params);

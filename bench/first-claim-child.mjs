@@ -1,4 +1,4 @@
-// An instance that executes the one run which waits for it, says so, and tells its memory once it has been idle.
+// Runs an instance that executes one waiting run, reports that, and reports its memory after some idle time.
 
 import { setTimeout as pause } from "node:timers/promises";
 import { Holdfast } from "../dist/index.js";

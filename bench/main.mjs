@@ -1,5 +1,5 @@
-// The one command: starts the servers, runs every contestant through every scenario in interleaved rounds,
-// prints medians, spreads and ratios. Nothing here knows how any contestant works.
+// The one command: starts the servers, runs every contestant through every scenario in interleaved rounds, prints
+// medians, spreads and ratios. It knows nothing about how a contestant works.
 
 import { spawn, spawnSync } from "node:child_process";
 import fs from "node:fs";
@@ -83,7 +83,7 @@ async function main() {
     const { summarise, compare, renderTables, renderComparison } = await import("./report.mjs");
     const summary = summarise(results);
     const rows = compare(summary);
-    // Says in a script whether a peer leads anywhere; 1 would be a failure of the program.
+    // The exit code shows whether a peer leads anywhere; 1 would be a failure of the program.
     if (rows.some(({ isPeerAhead }) => isPeerAhead)) process.exitCode = 4;
     const setting = {
       ...machine(),
@@ -267,7 +267,7 @@ function installWhenNeeded() {
   if (status !== 0) process.exit(3);
 }
 
-/** The newest peers want a newer Node than Holdfast does; all contestants run under the same one. */
+/** The newest peers need a newer Node than Holdfast does; all contestants run under the same one. */
 async function moveToNewNodeWhenNeeded() {
   if (Number(process.versions.node.split(".")[0]) >= NODE_MAJOR_MIN) return;
   let node;

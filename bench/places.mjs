@@ -1,5 +1,5 @@
-// Fresh places to measure in: a database of its own for every measurement, always in the same state.
-// A state that takes long to make (a million runs) is made once per contestant and then copied.
+// Makes fresh places to measure in: a database of its own for every measurement, always in the same state. A state that
+// takes long to make (a million runs) is made once per contestant and then copied.
 
 import fs from "node:fs";
 import path from "node:path";
@@ -83,7 +83,7 @@ export function postgresPlaces(serverUrl) {
     async warm(contestant) {
       return { url: urlOf(await template(contestant, { pending: 0 })) };
     },
-    /** A second session in a place, for what the scenario itself wants to do there. */
+    /** A second session in a place, for the scenario's own statements. */
     async session(url) {
       const client = new pg.Client({ connectionString: url });
       client.on("error", () => {});

@@ -26,7 +26,7 @@ export async function startPostgresServer(more = {}) {
   return startPostgres({ settings: { ...POSTGRES_SETTINGS, ...more } });
 }
 
-/** Resolves with null where there is no redis-server on the PATH. */
+/** Resolves with null if there is no redis-server on the PATH. */
 export async function startRedisServer() {
   const found = spawnSync("redis-server", ["--version"], { encoding: "utf8" });
   if (found.status !== 0) return null;

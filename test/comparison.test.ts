@@ -41,7 +41,7 @@ test("every peer of the comparison has a version, and the day on which it was lo
   }
 });
 
-test("the short table of README.md says what the full one says", () => {
+test("the short table of README.md agrees with the full one", () => {
   const [short = [], , ...lines] = tableOf(README, "| | Holdfast |");
   for (const [feature, ...marks] of lines) {
     const wanted = short.slice(1).map((peer) => {

@@ -167,7 +167,7 @@ test("every variable has its line", () => {
   expect([...Object.keys(SETTINGS), ...ELSEWHERE].sort()).toEqual(known);
 });
 
-test(".env.example says what the defaults are", () => {
+test(".env.example has the defaults", () => {
   const env = Object.fromEntries(
     [...EXAMPLE.matchAll(/^(HOLDFAST_[A-Z_]+)=(.*)$/gm)].map(([, name = "", value]) => [
       name,

@@ -105,7 +105,7 @@ describe("regular expressions of the sources", () => {
 });
 
 /** The text of the report, which took twenty seconds at this length. */
-test("a text of addresses without an end is redacted, and what is too long is cut", () => {
+test("a text of addresses without an end is redacted, and a text that is too long is cut", () => {
   const hostile = "a+".repeat(50_000);
   expect(redactText(hostile)).toBe(hostile);
   const schemes = `${"a://u:".repeat(50_000)} postgres://app:s3cret@db`;

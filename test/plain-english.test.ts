@@ -1,4 +1,5 @@
-// Words that readers of the documents and the dashboard stumbled over do not come back: each has a technical term.
+// Words that readers stumbled over do not come back, neither in the documents and the dashboard nor in comments, help
+// texts and error messages: each has a technical term.
 
 import { readdirSync, readFileSync } from "node:fs";
 import path from "node:path";
@@ -12,8 +13,10 @@ const FROM_CODE = /^docs\/reference\/(api|errors|events|metrics|http)\.md$/;
 /** A value of GET /api/me. */
 const WIRE = /"elsewhere"/g;
 const CODE = /`[^`\n]*`/g;
+/** A line of a comment, in TypeScript or in SQL. */
+const COMMENT = /^\s*(\/\/|\/?\*|--)\s/;
 
-test("the documents say what a reader can look up: none of the words that stopped readers is in them", () => {
+test("the documents have none of the words that readers stumbled over", () => {
   const pages = ["README.md", ...filesIn("docs", ".md")].filter(
     // Quotes requirements in their own words.
     (name) => name !== "docs/internals/systems.md",
@@ -29,6 +32,16 @@ test("the dashboard has none of the words that stopped readers", () => {
   const files = [...filesIn("dashboard", ".tsx"), ...filesIn("dashboard", ".ts")];
   expect(files.length).toBeGreaterThan(80);
   expect([...files, "dashboard/index.html"].flatMap((name) => findings(name))).toEqual([]);
+});
+
+test("comments, help texts and messages have none of the words that stopped readers", () => {
+  const files = filesIn("src", ".ts").filter((name) => !name.endsWith(".test.ts"));
+  expect(files.length).toBeGreaterThan(300);
+  const found = files.flatMap((name) => findings(name, (line) => COMMENT.test(line)));
+  const inTexts = files
+    .filter((name) => /^src\/(cli|shared|telemetry)\//.test(name))
+    .flatMap((name) => findings(name, (line) => /["`]/.test(line) && !line.includes("import ")));
+  expect([...found, ...inTexts]).toEqual([]);
 });
 
 /** Each of the words outside of code blocks and inline code, as `file:line: word`. */

@@ -83,7 +83,7 @@ describe("the verdict of a soak", () => {
     expect(slower.latency.growth).toBeGreaterThan(1.2);
   });
 
-  test("violations are counted by what they mean", () => {
+  test("violations are counted by their meaning", () => {
     const violations = ["S11", "S4", "L", "T"].map((check) => ({ check }));
     expect(verdictOf({ ...soak(), violations })).toMatchObject({
       lost: 1,

@@ -16,7 +16,7 @@ test.for(ENTRIES)("the names that %s exports", ([, file]) => {
   expect(exportedNames(file)).toMatchSnapshot();
 });
 
-test("the members of a Holdfast and of what it holds", () => {
+test("the members of a Holdfast and of its parts", () => {
   const holdfast = new Holdfast({ database: "sqlite::memory:" });
   const members: Record<string, readonly string[]> = { holdfast: membersOf(holdfast) };
   for (const name of Object.keys(holdfast).sort()) {

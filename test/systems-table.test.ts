@@ -59,7 +59,7 @@ test("no cell is empty, and nothing is left for later", () => {
   expect(wanting).toEqual([]);
 });
 
-test("what was asked for stands in one row of its document", () => {
+test("each requirement is in one row of its document", () => {
   for (const section of sections) {
     const asked = rowsOf(section).map((row) => row.asked);
     expect(asked.filter((each, at) => asked.indexOf(each) !== at)).toEqual([]);
@@ -73,7 +73,7 @@ test("every test that a row names exists", () => {
   expect(missing).toEqual([]);
 });
 
-test("what was changed says why", () => {
+test("each changed requirement has its reason", () => {
   const changed = rows.filter(({ met }) => met.includes("**Changed:**"));
   expect(changed.length).toBeGreaterThanOrEqual(5);
   // A sentence for what it is, another one for why.

@@ -121,7 +121,7 @@ test("the page knows of the source the types of the wire alone", () => {
   ).toEqual([]);
 });
 
-test("every source file opens with a comment that says what it is for", () => {
+test("every source file opens with a comment about its purpose", () => {
   const bare = [...SRC, ...PAGE].filter(({ text }) => !/^(#!.*\n)?\/[/*]/.test(text));
   expect(bare.map(({ name }) => name)).toEqual([]);
 });
@@ -297,7 +297,7 @@ function isNode(value: unknown): value is Node {
   return typeof value === "object" && value !== null && typeof (value as Node).type === "string";
 }
 
-test("what the benchmarks take from the built package is there", () => {
+test("the modules that the benchmarks import from the built package exist", () => {
   const missing = scriptsIn("bench").flatMap((name) =>
     [...readFileSync(path.join(ROOT, name), "utf8").matchAll(TAKEN)].flatMap(
       ([, names = "", file = ""]) => {
@@ -313,7 +313,7 @@ test("what the benchmarks take from the built package is there", () => {
   expect(missing).toEqual([]);
 });
 
-test("neither the library nor its HTTP handler carries what starts programs along", () => {
+test("neither the library nor its HTTP handler imports code that starts programs", () => {
   const seen = new Set<string>();
   const packages = new Set<string>();
   const visit = (name: string) => {

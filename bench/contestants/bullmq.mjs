@@ -1,5 +1,5 @@
-// BullMQ at its best settings. Its Redis has no persistence: what it acknowledges is in memory only.
-// Finished jobs are removed, which is the faster of its two ways.
+// BullMQ at its best settings. Its Redis has no persistence: acknowledged jobs are in memory only. Finished jobs are
+// removed, which is the faster of its two ways.
 
 import { Queue, Worker } from "bullmq";
 

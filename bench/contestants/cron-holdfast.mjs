@@ -1,4 +1,4 @@
-// Holdfast's own cron engine, from the built files and not through the public interface, which does not show it.
+// Holdfast's own cron engine, from the built files, because the public interface does not export it.
 
 import { cronSchedule, nextTick } from "../../build/schedules/cron/cron.js";
 

@@ -1,4 +1,4 @@
-// cron-parser: parsed once, then iterated, which spares it reading a date for each tick.
+// cron-parser: parsed once, then iterated, which saves it reading a date for each tick.
 
 import { CronExpressionParser } from "cron-parser";
 

@@ -1,5 +1,5 @@
-// Holdfast through its public interface, at its default settings, on whichever database the URL names.
-// Whatever a user would not write is not written here either.
+// Holdfast through its public interface, at its default settings, on the database of the URL. It uses nothing that a
+// user would not write.
 
 import { Holdfast } from "../../build/index.js";
 import { ALL_DAYS, FROM_THE_START } from "../../build/store/postgres/claim-hints.js";
@@ -38,13 +38,13 @@ export async function open({ url, synchronous, lease }) {
       await holdfast.stop();
     },
 
-    /** A claim as a remote worker makes it; how many it got. */
+    /** A claim as a remote worker makes it; returns the number of runs. */
     async claim(limit) {
       const asked = { instance: `bench-${process.pid}`, jobs: [JOB], limit };
       return (await holdfast.remote.claim(asked)).length;
     },
 
-    /** The claim as the store sends it when there is nothing to settle. */
+    /** The claim as the store sends it without settlements. */
     claimStatement() {
       const { text, parameters } = numbered(EXCHANGE.claim, {
         name: (plain) => `"holdfast".${plain}`,

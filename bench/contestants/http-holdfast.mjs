@@ -1,4 +1,4 @@
-// Holdfast's own server: a run enqueued, and a tick on a database where nothing is due, by HTTP with a secret each.
+// Holdfast's own server: an enqueue, and a tick on a database without due work, by HTTP with a secret each.
 
 import { createHttpHandler } from "../../build/http/handler.js";
 import { serve } from "../../build/http/server.js";
@@ -10,7 +10,7 @@ const secret = "a-secret-of-the-benchmark-only";
 export async function open({ url }) {
   const holdfast = new Holdfast({ database: url });
   holdfast.job("letter", { run: () => undefined });
-  // Announces the job; neither fires nor claims beside what is measured.
+  // Announces the job; it neither fires nor claims during the measurement.
   await holdfast.start({ scheduler: false, worker: false });
   const handler = createHttpHandler(holdfast, { secrets: { enqueue: secret, trigger: secret } });
   const served = await serve({ handler, host: "127.0.0.1", port: 0 });

@@ -1,4 +1,4 @@
-// Items of one run through the public interface, on whichever database the URL names.
+// Items of one run through the public interface, on the database of the URL.
 
 import { Holdfast } from "../../dist/index.js";
 

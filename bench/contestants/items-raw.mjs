@@ -1,6 +1,6 @@
-// Items of one run in hand-written SQL on PostgreSQL, with the guarantees that Holdfast gives: written only
-// under the fence of a lease that nobody can end meanwhile, one row for each with all that is kept of it, one that
-// failed replaced by a later try, counted by outcome with the run. No partitions.
+// Items of one run in hand-written SQL on PostgreSQL, with Holdfast's guarantees: written only under the fence of a
+// lease that cannot end meanwhile, one complete row for each item, a failed one replaced by a later try, counted by
+// outcome with the run. No partitions.
 
 import { randomUUID } from "node:crypto";
 import pg from "pg";

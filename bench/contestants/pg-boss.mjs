@@ -1,5 +1,5 @@
-// pg-boss at its best settings. It keeps finished jobs (by updating them in place), as Holdfast keeps history.
-// Its maintenance and its cron are off: they would only disturb the measurement.
+// pg-boss at its best settings. It keeps finished jobs (by updating them in place), as Holdfast keeps history. Its
+// maintenance and its cron are off: they would only disturb the measurement.
 
 import pg from "pg";
 import { PgBoss } from "pg-boss";
@@ -8,7 +8,7 @@ const QUEUE = "noop";
 
 /** @param {{ url: string, tuning: "throughput" | "latency" }} params */
 export async function open({ url, tuning }) {
-  // NOTIFY makes every insert dearer, so only the pickup measurement has it.
+  // NOTIFY makes every insert slower, so only the pickup measurement uses it.
   const notify = tuning === "latency";
   const boss = new PgBoss({
     connectionString: url,

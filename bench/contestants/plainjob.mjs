@@ -1,5 +1,5 @@
-// plainjob on better-sqlite3. It offers no batching: one job at a time is all it does.
-// It sets `synchronous` itself when the queue is made, so ours is set after that.
+// plainjob on better-sqlite3. It has no batching: it does one job at a time. It sets `synchronous` itself when the
+// queue is made, so ours is set after that.
 
 import Database from "better-sqlite3";
 import { better, defineQueue, defineWorker } from "plainjob";

@@ -1,5 +1,5 @@
-// BullMQ's job schedulers. Its scheduler is its worker, and taking a job is what makes the next one, so here the
-// worker runs; a fire counts as soon as its job was taken (`processedOn`). Nothing is durable.
+// BullMQ's job schedulers. Its scheduler is its worker, and taking a job makes the next one, so the worker runs here; a
+// fire counts as soon as its job was taken (`processedOn`). Nothing is durable.
 
 import { Queue, Worker } from "bullmq";
 

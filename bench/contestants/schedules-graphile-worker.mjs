@@ -1,5 +1,5 @@
-// graphile-worker's crontab: one line per schedule, to the minute. It fires all lines of a minute in one statement.
-// No worker runs their task, as none does at the other contestants: a job row stays as the fire has written it.
+// graphile-worker's crontab: one line per schedule, to the minute. It fires all lines of a minute in one statement. No
+// worker runs their task, as for the other contestants: a job row stays as the fire has written it.
 
 import { Logger, makeWorkerUtils, run } from "graphile-worker";
 import pg from "pg";

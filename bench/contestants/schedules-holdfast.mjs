@@ -31,7 +31,7 @@ export async function open({ url, synchronous }) {
       await copySchedule({ url, template: label, count, spreadMs });
     },
 
-    /** One that ticked every minute, until everybody left. */
+    /** A schedule that ticked every minute, until all instances left. */
     async seedForgotten({ label, sinceMs }) {
       await holdfast.schedules.upsert(label, { job, cron: "* * * * *", timezone: "Europe/Paris" });
       const nextMs = Math.ceil((sinceMs + 1) / 60_000) * 60_000;
@@ -51,7 +51,7 @@ export async function open({ url, synchronous }) {
             `select xmin, at::float8 as at from ${SCHEMA}.tick where at between ${atMs} and ${untilMs} and run is not null`,
         }),
 
-    /** The moments by the schedule's own row; null while it is behind. */
+    /** The instants in the schedule's own row; null while it is behind. */
     async standing({ label }) {
       const schedule = await holdfast.schedules.get(label);
       return schedule?.nextAt ? schedule.nextAt.getTime() : null;
@@ -78,7 +78,7 @@ function dailyAt(atMs) {
   return `${at.getUTCSeconds()} ${at.getUTCMinutes()} ${at.getUTCHours()} * * *`;
 }
 
-/** SQLite keeps no commit times: what another process can see, looked at every millisecond or so. */
+/** SQLite keeps no commit times: reads what another process can see, every millisecond or so. */
 function sqliteWatch(url) {
   return async ({ atMs, untilMs, count, until }) => {
     const database = new DatabaseSync(url.replace(/^sqlite:/, ""));

@@ -1,4 +1,4 @@
-// The test kit as its users hold it, from the built files.
+// The test kit as its users call it, from the built files.
 
 import { createTestHoldfast } from "../../dist/testing/index.js";
 

@@ -10,7 +10,7 @@ const WAITING = 10;
 const FAILING = 50;
 const logger = { debug() {}, info() {}, warn() {}, error() {} };
 
-/** An instance on a database that holds so many runs, with nothing left to do today. */
+/** Opens an instance on a database with this many runs, with no work left for today. */
 export async function filled({ database, runs }) {
   const holdfast = new Holdfast({ database, synchronous: "NORMAL", logger });
   let ended = 0;

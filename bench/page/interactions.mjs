@@ -74,7 +74,7 @@ export const ROUND = [
   },
 ];
 
-/** Beside the goal: the list follows the text once nobody has typed for a moment, which is waited for on purpose. */
+/** Not part of the goal: the list follows the text after a short pause in typing, which is waited for on purpose. */
 export const NARROWED = {
   name: "text filter, from the last key to the narrowed list",
   ready: async (page) => {

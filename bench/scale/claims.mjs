@@ -15,7 +15,7 @@ import { fillPostgres, fillSqlite, HISTORY_DAYS, JOB } from "./filled.mjs";
 import { forgetStatements, statementsOf } from "./statements.mjs";
 
 const MANY = 1000;
-/** One file is not for more, and to fill it takes longer than all the rest. */
+/** One file is not made for more, and filling it takes longer than everything else. */
 const SQLITE_MAX = 1e6;
 const COLD_CLAIM = fileURLToPath(new URL("cold-claim.mjs", import.meta.url));
 const DIALECT = {
@@ -131,7 +131,7 @@ function statement(template, more) {
   return { text, values: parameters.map((name) => values[name]) };
 }
 
-/** All of what was claimed, completed. */
+/** All claimed runs, completed. */
 function settlementsOf(row) {
   const settlements = claimsOf(row).flatMap(({ fence, isLimited, runs }) =>
     runs.map(({ id, mode, schedule, batch }) => ({

@@ -1,4 +1,4 @@
-// How long a claim of five takes while another process claims too, out of a full queue: from the call to the runs.
+// Measures a claim of five runs while another process claims too, out of a full queue: from the call to the runs.
 
 import { withProcesses } from "../processes.mjs";
 

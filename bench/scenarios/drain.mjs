@@ -1,6 +1,6 @@
-// How fast a backlog of runs that do nothing is worked off, in an empty database and in full ones.
-// The clock starts with "go", when the processes are warm and connected. It stops when the contestant's own
-// tables say that nothing is left, or, where asking that would be dear, at the last handler.
+// Measures how fast a backlog of runs that do nothing is executed, in an empty database and in full ones. The clock
+// starts with "go", when the processes are warm and connected. It stops when the contestant's own tables show that
+// nothing is left, or, if that query would be slow, at the last handler.
 
 import { untilHandled, withProcesses } from "../processes.mjs";
 

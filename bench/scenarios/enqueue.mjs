@@ -1,4 +1,4 @@
-// How fast runs come in: one caller, sixteen callers, and thousands in one call. Nobody works meanwhile.
+// Measures enqueues: one caller, sixteen callers, and thousands in one call. No worker runs meanwhile.
 
 import { withProcesses } from "../processes.mjs";
 

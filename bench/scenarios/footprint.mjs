@@ -1,5 +1,5 @@
-// What Holdfast takes beside time: write-ahead log and disk for each run, memory of an idle instance, the time until a
-// new process executes its first run, and how soon a command of the CLI has ended.
+// Measures resources other than time: write-ahead log and disk for each run, memory of an idle instance, the time until
+// a new process executes its first run, and the duration of a command of the CLI.
 
 import { spawn } from "node:child_process";
 import fs from "node:fs";

@@ -1,4 +1,4 @@
-// How fast items of a run are stored: one after the other, and sixteen at the same time.
+// Measures the storing of a run's items: one after the other, and sixteen at the same time.
 
 import { withProcesses } from "../processes.mjs";
 

@@ -1,5 +1,5 @@
-// How fast a lock is taken and given back, by one caller and by sixteen with a lock each, beside
-// hand-written SQL with a fence and a history. Nobody else wants these locks.
+// Measures acquiring and releasing a lock, by one caller and by sixteen with a lock each, beside hand-written SQL with
+// a fence and a history. No other caller wants these locks.
 
 import { withProcesses } from "../processes.mjs";
 

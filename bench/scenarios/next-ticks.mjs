@@ -1,5 +1,5 @@
-// How fast the next tick of a cron schedule is found, beside the libraries that others use for it.
-// Each tick is sought from the one before, over ten years and then again from the start. No database takes part.
+// Measures how fast the next tick of a cron schedule is found, beside other libraries. Each search starts from the
+// previous tick, over ten years and then again from the start. No database takes part.
 
 import { withProcesses } from "../processes.mjs";
 
@@ -13,7 +13,7 @@ const EXPRESSIONS = {
 };
 const SPAN = { fromMs: Date.UTC(2026, 0, 1), untilMs: Date.UTC(2036, 0, 1) };
 
-/** None of these is asked for anything before its first tick is timed; nine of the sixteen change their clocks. */
+/** No library reads these zones before its first tick is timed; nine of the sixteen have clock changes. */
 const UNSEEN = {
   coldZone: "Europe/Berlin",
   warmZones: ["Europe/Paris", "America/New_York", "UTC"],

@@ -1,5 +1,5 @@
-// How soon an idle worker in another process starts a run that was just enqueued.
-// Counted from the acknowledgement of the enqueue, and once more from the call, since a slow enqueue hides a wait.
+// Measures how soon an idle worker in another process starts a run that was just enqueued: from the acknowledgement of
+// the enqueue, and also from the call, since a slow enqueue hides a wait.
 
 import { setTimeout as pause } from "node:timers/promises";
 import { withProcesses } from "../processes.mjs";

@@ -12,14 +12,14 @@ const AWAY_DAYS = 200;
 
 const isHoldfast = ({ packageName }) => packageName === "holdfast";
 
-/** An instance that runs nothing, for a while, beside schedules that are due in a month. */
+/** An idle instance for a while, beside schedules that are due in a month. */
 async function idleOnce({ contestant, places, sizes, count }) {
   const place = await places.fresh(contestant, {});
   try {
     return await withProcesses(contestant, 1, async (scheduler) => {
       await scheduler.ask("openSchedules", { url: place.url, isCounting: true });
       const atMs = Math.ceil(Date.now() / 1000) * 1000 + 30 * A_DAY_MS;
-      // Spread, as schedules that are at rest are.
+      // Spread over time, like idle schedules in practice.
       const spread = { spreadMs: A_DAY_MS };
       await scheduler.ask("seedSchedules", { label: "idle", count, atMs, ...spread });
       await scheduler.ask("startSchedules");

@@ -1,6 +1,6 @@
-// How late schedules fire: many at one instant, and many over a minute. Late is the commit of a fire − its tick, by
-// the database's own record of commits. The instance is started, warm and idle when the instant comes; nobody works
-// off the runs meanwhile.
+// Measures how late schedules fire: many at one instant, and many over a minute. Lateness is the commit of a fire minus
+// its tick, by the database's own record of commits. The instance is started, warm and idle when the instant comes; no
+// worker executes the runs meanwhile.
 
 import { setTimeout as pause } from "node:timers/promises";
 import { withProcesses } from "../processes.mjs";
@@ -8,7 +8,7 @@ import { withProcesses } from "../processes.mjs";
 /** Between the end of making schedules and the first tick; and at least from the warming ticks to the measured. */
 const LEAD_MS = 4000;
 const GAP_MS = 8000;
-/** A second before its instant an instance has to be idle; where it is not, all begins anew with more time. */
+/** A second before its instant an instance must be idle; otherwise the measurement starts again with more time. */
 const QUIET_MS = 1000;
 const SLACKS = [1, 3, 9];
 
@@ -107,7 +107,7 @@ export const fireScenarios = [
     engines: ["postgres", "redis"],
     isFor: hasSchedules,
     count: 10_000,
-    // pg-boss hands on 50 a second.
+    // pg-boss forwards 50 a second.
     patienceMs: 400_000,
   }),
   {

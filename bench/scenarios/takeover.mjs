@@ -1,5 +1,5 @@
-// How long a run whose worker was killed waits until another process starts it again.
-// The promise is lease + poll + 1 s; the peers' leases are hours or minutes long, so Holdfast stands here alone.
+// Measures how long a run whose worker was killed waits until another process starts it again. The promise is lease +
+// poll + 1 s; the peers' leases are hours or minutes long, so only Holdfast is measured.
 
 import { setTimeout as pause } from "node:timers/promises";
 import { withProcesses } from "../processes.mjs";

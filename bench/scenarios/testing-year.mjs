@@ -1,4 +1,4 @@
-// A year of a schedule of every five minutes in the test kit: how much real time a test would wait.
+// Measures a year of a schedule of every five minutes in the test kit: the real time that a test would wait.
 
 import { withProcesses } from "../processes.mjs";
 

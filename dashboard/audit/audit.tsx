@@ -12,7 +12,7 @@ import { Badge } from "../shared/status.js";
 import { useStillList } from "../shared/still.js";
 import { Ago, Time } from "../shared/time.js";
 
-/** Each once: the compiler misses one that the server knows and this page does not. */
+/** Each noun once: the compiler reports a noun of the server that this page lacks. */
 const NOUNS = Object.keys({
   schedule: 0,
   run: 0,

@@ -54,6 +54,6 @@ export class WorkerStoppedError extends Error {
   readonly code = "WORKER_STOPPED";
 
   constructor() {
-    super("The worker was told to stop before the run had ended.");
+    super("The worker had to stop before the run had ended.");
   }
 }

@@ -84,7 +84,7 @@ export function createReceiver(options: ReceiverOptions): Receiver {
     const nowMs = portableClock.monotonicMs();
     forgetOld(nowMs);
     if (!taken.has(verified.id)) {
-      if (isStopping) return respond(503, "told to stop");
+      if (isStopping) return respond(503, "stopping");
       begin(dispatch, handler, request.headers.get("traceparent"), nowMs);
       taken.set(verified.id, nowMs);
     }

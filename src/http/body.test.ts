@@ -25,7 +25,7 @@ function asked(body: BodySource): HttpRequest {
   return { ...requestOf(new Request("http://h/", { method: "POST", headers })), body };
 }
 
-test("one that never ends is given up after 30 s, also where what came would be right", async () => {
+test("a body that never ends is refused after 30 s, even if its beginning is valid", async () => {
   const refusal = readJson(asked(stalled('{"input":', "1}"))).catch((error) => error.refusal);
   await vi.advanceTimersByTimeAsync(29_999);
   expect(vi.getTimerCount()).toBe(1);
@@ -59,7 +59,7 @@ test("one that comes in more than 10,000 pieces is refused, however small they a
   expect(given).toBe(10_000);
 });
 
-test("what follows the limit is not asked for", async () => {
+test("nothing beyond the limit is read", async () => {
   let given = 0;
   const endless: BodySource = {
     read: async (take) => {

@@ -40,7 +40,7 @@ describe("a path", () => {
     expect(router.find("GET", "/api/runs/cancel")).toMatchObject({ params: { id: "cancel" } });
   });
 
-  test("that is known by other methods says by which", () => {
+  test("with another method lists its methods", () => {
     expect(router.find("POST", "/api/runs")).toEqual({ methods: ["GET"] });
     expect(router.find("PUT", "/api/runs/cancel")).toEqual({ methods: ["POST", "GET", "DELETE"] });
   });

@@ -43,7 +43,7 @@ export type WorkerSetOptions = Pick<WorkerParams, "concurrency" | "queues" | "ho
   Pick<LoopParams, "tick" | "alert" | "onGone"> &
   Pick<StartConfig, "heartbeat"> & { readonly jobs: LocalJobs };
 
-/** Which workers to make for a bounded pass: they end after so many runs, or when `end` aborts. */
+/** Which workers to make for a bounded pass: they end after this many runs, or when `end` aborts. */
 export type BoundedOptions = Pick<WorkerSetOptions, "holder" | "store" | "onGone"> & {
   readonly claimMax: number;
   readonly jobs: LocalJobs;

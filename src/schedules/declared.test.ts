@@ -62,7 +62,7 @@ describe("a definition", () => {
     expect(is(["old", "main"], ["new", "1"])).toBe(false);
   });
 
-  test("that nobody has seen is newer, and so is any where the current one is unknown", () => {
+  test("that is unknown is newer, and so is any if the current one is unknown", () => {
     expect(is(["unseen", null], ["new", null])).toBe(true);
     expect(is(["old", null], ["unknown", null])).toBe(true);
   });

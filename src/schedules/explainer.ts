@@ -347,7 +347,7 @@ class Explainer {
     const [row] = await this.#ticks({ toAt: at - 1, limit: 1 });
     const known = row ? lastBefore(row, at, this.#whenOf(row)) : null;
     const { nextAt, cursorAt } = this.#state;
-    // Ticks without a row: not recorded yet, or recorded so long ago that the row is gone.
+    // Ticks without a row: not recorded yet, or recorded before the retention, so that the row is gone.
     for (const era of this.#eras.toReversed()) {
       const fromAt = Math.max(era.fromAt, known === null ? 0 : Math.min(cursorAt, known));
       if (era.isAbsent || !era.compiled || fromAt >= at - 1) continue;

@@ -66,7 +66,7 @@ describe("durationMs", () => {
     expect(() => durationMs(value, "worker.lease")).toThrow(/^worker\.lease: must /);
   });
 
-  test("a missing unit is answered with what was probably meant", () => {
+  test("a missing unit gets a suggestion", () => {
     expect(() => durationMs("30", "lease")).toThrow('did you mean "30s" or "30ms"?');
   });
 

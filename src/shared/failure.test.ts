@@ -173,7 +173,7 @@ describe("describeFailure", () => {
     expect(describeFailure({ name: "\0", message: "m" }).name).toBe("NonError");
   });
 
-  test("whatever is thrown, every text is short, well-formed, without NUL, and code is a word", () => {
+  test("every thrown value gives short, well-formed texts without NUL, and a code that is a word", () => {
     const text = fc.string({ unit: "binary" });
     const thrown = fc.oneof(
       fc.anything(),

@@ -259,7 +259,7 @@ describe("encodeResult", () => {
     });
   });
 
-  test("says the true size of 10 MB, and a lower bound of what is far larger", () => {
+  test("gives the true size of 10 MB, and a lower bound of far larger values", () => {
     const tenMb = { data: "x".repeat(10_000_000) };
     expect(JSON.parse(encodeResult(tenMb)).bytes).toBe(10_000_011);
     const marker = JSON.parse(encodeResult({ data: "x".repeat(50_000_000) }));
@@ -338,7 +338,7 @@ describe("storableText", () => {
     expect(storableText(text, maxLength)).toBe(stored);
   });
 
-  test("whatever the text, it is well-formed, without NUL and not longer than allowed", () => {
+  test("every text becomes well-formed, without NUL and not longer than allowed", () => {
     const text = fc.string({ unit: "binary", maxLength: 200 });
     const odd = fc.array(fc.constantFrom("\0", "\ud83d", "\ude00", "x")).map((all) => all.join(""));
     fc.assert(
@@ -353,7 +353,7 @@ describe("storableText", () => {
   });
 });
 
-test("utf8Length counts what an encoder would write", () => {
+test("utf8Length counts the bytes that an encoder would write", () => {
   const odd = fc.array(fc.constantFrom("\ud83d", "\ude00", "é", "€", "x", "\u07ff", "\u0800"));
   fc.assert(
     fc.property(

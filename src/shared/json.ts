@@ -151,7 +151,7 @@ export function isDeeperThan(text: string, depthMax: number): boolean {
  * marker with its beginning, so that it does not fail the list that contains it.
  */
 export function readStored(text: string): unknown {
-  // A shorter text has no room for so many brackets.
+  // A shorter text has no room for that many brackets.
   const isDeep = text.length > 2 * STORED_DEPTH_MAX && isDeeperThan(text, STORED_DEPTH_MAX);
   if (!isDeep) {
     try {

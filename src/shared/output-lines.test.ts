@@ -26,7 +26,7 @@ test("output without an end of line comes in pieces", () => {
   expect(lines.end().map((line) => line.length)).toEqual([2_000]);
 });
 
-test("bytes that are no text are told apart from lines that are", () => {
+test("bytes that are no text are distinguished from text", () => {
   const lines = new OutputLines();
   expect(lines.feed(new Uint8Array([0xff, 0x0a, 0x61, 0x0a]))).toEqual(["\uFFFD", "a"]);
 });

@@ -45,7 +45,7 @@ export type PinnedRequest = {
   readonly path: string;
   readonly headers: Readonly<Record<string, string>>;
   readonly body: Uint8Array;
-  /** Reading ends after so many bytes of the response's body. */
+  /** Reading ends after this many bytes of the response's body. */
   readonly bytesMax: number;
   readonly signal: AbortSignal;
   /** Called when there is a connection and the first byte is about to be sent. */

@@ -63,7 +63,7 @@ test("a schema that finds a million issues does not flood the message", async ()
   expect((error as InputInvalidError).issues.length).toBe(100);
 });
 
-test("what the schema itself throws comes out unchanged", async () => {
+test("an error that the schema throws is passed on unchanged", async () => {
   const broken = new Error("lookup failed");
   const schema: StandardSchema = {
     "~standard": {
@@ -77,7 +77,7 @@ test("what the schema itself throws comes out unchanged", async () => {
   await expect(validateInput(schema, 1)).rejects.toBe(broken);
 });
 
-test("a schema is told from what is none", () => {
+test("a schema is distinguished from other values", () => {
   expect(isStandardSchema(study)).toBe(true);
   expect(isStandardSchema(Object.assign(() => 1, schemaOf({ value: 1 })))).toBe(true);
   for (const other of [

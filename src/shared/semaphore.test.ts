@@ -5,7 +5,7 @@ import { Semaphore } from "./semaphore.js";
 
 const never = new AbortController().signal;
 
-test("so many have a turn at a time, the others in the order in which they came", async () => {
+test("a limited number of callers have a permit at a time, the others wait in order", async () => {
   const turns = new Semaphore(2);
   const order: string[] = [];
   const give = new Map<string, () => void>();
@@ -36,7 +36,7 @@ test("a turn is given back once, however often its holder says so", async () => 
   expect(turns.takenCount).toBe(1);
 });
 
-test("whoever stops waiting is forgotten and takes no turn from the others", async () => {
+test("a caller that stops waiting is forgotten and takes no permit from the others", async () => {
   const turns = new Semaphore(1);
   const back = await turns.take(never);
   const impatient = new AbortController();

@@ -29,7 +29,7 @@ test.for([
   expect(parseTraceparent(text)).toBe(null);
 });
 
-test("what is stored among tags is told apart from them, and no user's tag can pretend to be it", () => {
+test("the stored trace is separated from the tags, and no user's tag can pass for it", () => {
   expect(splitTags(tagsToStore(["eu"], TRACE))).toEqual({ tags: ["eu"], trace: TRACE });
   expect(splitTags(tagsToStore([], TRACE))).toEqual({ tags: [], trace: TRACE });
   expect(splitTags(tagsToStore(["eu"], undefined))).toEqual({ tags: ["eu"] });

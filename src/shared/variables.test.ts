@@ -19,7 +19,7 @@ test("one that is like no other is named without a guess, and never with its val
   expect(JSON.stringify(found)).not.toContain("hunter2");
 });
 
-test("known variables, those of tests and those of other programs are nobody's mistake", () => {
+test("known variables, variables for tests and those of other programs are not reported", () => {
   const env = {
     ...{ HOLDFAST_APP: "shop", HOLDFAST_TEST_POSTGRES_URL: "postgres://db", PATH: "/bin" },
     ...{ MY_HOLDFAST_APP: "x", HOLDFAST: "x" },

@@ -62,7 +62,7 @@ test("OpenMetrics names a counter without its ending, and says where it ends", (
   );
 });
 
-test("beyond so many values of a label the rest is counted together, and nothing is lost", () => {
+test("beyond a number of label values the rest is counted together, and nothing is lost", () => {
   const counter = new Counter(["job*", "outcome"]);
   for (let at = 0; at < SERIES_MAX + 250; at += 1) counter.add([`job-${at}`, "completed"]);
   counter.add(["one-more", "failed"]);

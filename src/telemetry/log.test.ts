@@ -33,7 +33,7 @@ function sink(): { readonly lines: () => Record<string, unknown>[]; readonly str
   return { lines, stream };
 }
 
-test("pino writes what is critical as fatal, each line with its fields, and only those that it wants", () => {
+test("pino writes critical events as fatal, each line with its fields, and only enabled levels", () => {
   const { lines, stream } = sink();
   const logger = pino({ base: null, timestamp: false, level: "info" }, stream);
   const emit = logEvents(logger);
@@ -71,7 +71,7 @@ test("winston takes every line with its message, its level and its fields", () =
   expect(logs(logger)("run.started")).toBe(true);
 });
 
-test("the logger of AWS Powertools takes every line, what is critical as critical", () => {
+test("the logger of AWS Powertools gets every line, critical ones as critical", () => {
   const said: Record<string, unknown>[] = [];
   const write = (line: string) => void said.push(JSON.parse(line));
   for (const method of ["info", "warn", "error"] as const)
@@ -120,7 +120,7 @@ test("a logger with a level critical gets it there; one with neither gets an err
   expect(said[1]?.[1]).toMatchObject({ level: "critical", event: "run.failed" });
 });
 
-test("a lent logger passes what is critical on as its new owner has it", () => {
+test("a lent logger passes critical events on at the level of its new owner", () => {
   const { lines, stream } = sink();
   const lent = new LentLogger(
     lineLogger(

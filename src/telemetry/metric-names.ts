@@ -214,7 +214,7 @@ export const METRICS = {
     type: "gauge",
     of: "database",
     labels: [],
-    help: "Schedules whose next tick is more than five minutes late: nobody sees to them.",
+    help: "Schedules whose next tick is more than five minutes late: no instance fires them.",
   },
   holdfast_locks_held: {
     type: "gauge",

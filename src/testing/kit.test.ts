@@ -24,7 +24,7 @@ function hourly(holdfast: Holdfast) {
 }
 
 describe("runs that make runs", () => {
-  test("a batch, its children and what comes after it run as in production", async () => {
+  test("a batch, its children and its follow-up run execute as in production", async () => {
     const kit = await newKit({
       setup(holdfast) {
         const child = holdfast.job("child", { run: (n: number) => n * 2 });
@@ -138,14 +138,14 @@ describe("time", () => {
     await kit.assertNoFailures();
   });
 
-  test("what is still live after the limit is named", async () => {
+  test("runs that are still live after the limit are listed", async () => {
     const kit = await newKit({ setup: hourly });
     await kit.start();
     await kit.app.sync.enqueue({ n: 1 }, { delay: "3d" });
     await expect(kit.untilIdle({ within: "1d" })).rejects.toThrow(/sync \{ n: 1 \}.*pending/);
   });
 
-  test("two that move time at once are told so", async () => {
+  test("a second call that moves time at once is refused", async () => {
     const kit = await newKit({ setup: hourly });
     const first = kit.advance("1h");
     await expect(kit.advance("1h")).rejects.toThrow(/already moving/);
@@ -341,7 +341,7 @@ describe("handlers", () => {
     expect(() => kit.replace("snyc", kit.hang)).toThrow(/Did you mean "sync"/);
   });
 
-  test("what a handler says is kept, and nothing is printed", async () => {
+  test("lines of handlers are kept, and nothing is printed", async () => {
     const kit = await newKit({
       setup: (holdfast) =>
         holdfast.job("talk", { run: async (_: unknown, ctx) => ctx.log.info({ n: 1 }, "hello") }),
@@ -386,7 +386,7 @@ describe("restarts", () => {
     expect(lateMs).toBeLessThanOrEqual(37_000);
   });
 
-  test("what was stored can be looked at after a stop", async () => {
+  test("stored data can be read after a stop", async () => {
     const kit = await newKit({ setup: hourly });
     await kit.start();
     await kit.advance("2h");
@@ -449,7 +449,7 @@ describe("assertions", () => {
   });
 });
 
-test("what is enqueued in a transaction on the test's database runs if that commits", async () => {
+test("a run that is enqueued in a transaction on the test's database runs if that commits", async () => {
   const kit = await newKit({
     setup: (holdfast) => holdfast.job("mail", { run: (input: { to: string }) => input.to }),
   });
@@ -474,7 +474,7 @@ test("options that are not there are refused by name", async () => {
   await expect(createTestHoldfast({ now: "tomorrow" })).rejects.toThrow(/now/);
 });
 
-describe("what handlers store", () => {
+describe("stored data of handlers", () => {
   test("items and commits outlive a killed process, and are done once", async () => {
     const looks: string[] = [];
     const kit = await newKit({

@@ -29,7 +29,7 @@ export type TestOptions<App = undefined> = {
   readonly now?: Date | string | undefined;
   /** Declares jobs and schedules, as the application does; called again after a restart. */
   readonly setup?: ((holdfast: Holdfast, kit: TestKit<unknown>) => App | Promise<App>) | undefined;
-  /** Options of `new Holdfast(…)`. Runs and ticks are kept unless told otherwise. */
+  /** Options of `new Holdfast(…)`. Runs and ticks are kept unless a retention is set. */
   readonly options?: TestHoldfastOptions | undefined;
   /** Jitter and ids follow from it: the same seed is the same test. @default 7 */
   readonly seed?: number | undefined;

@@ -37,7 +37,7 @@ test("part of a lease, more than one lease, one run twice and a lease of others 
   expect(leases.asWhole(settled(3, "a", "b"))).toBeNull();
 });
 
-test("what is left of a lease is not the whole of it", () => {
+test("the remaining runs of a lease are not a whole lease", () => {
   const leases = leasesOf({ fence: 1, ids: ["a", "b"] });
   leases.letGo(1);
   expect(leases.asWhole(settled(1, "b"))).toBeNull();

@@ -44,7 +44,7 @@ test("each key has a window of its own where the rate is for each key", () => {
   expect(admissions).toEqual(["begins", "begins", "late"]);
 });
 
-test("whatever the delays, no window has more begins than the limit", () => {
+test("no window has more begins than the limit, whatever the delays", () => {
   const delays = fc.array(fc.record({ gap: fc.nat(700), delay: fc.nat(900) }), { maxLength: 60 });
   fc.assert(
     fc.property(fc.integer({ min: 1, max: 5 }), delays, (limit, steps) => {

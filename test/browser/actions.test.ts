@@ -82,7 +82,7 @@ describe.skipIf(!hasChromium()).each(DATABASES)("the buttons on %s", (database) 
     expect(await stage.holdfast.schedules.get("studies-two")).toBe(null);
   });
 
-  test("of two who edit a schedule the second is told, and a new one takes no name that is taken", async () => {
+  test("of two concurrent edits of a schedule the second is refused, and a new schedule cannot take an existing name", async () => {
     const options = { job: "study", cron: "0 2 * * *", input: { market: "eu" } };
     await stage.holdfast.schedules.upsert("studies", options);
     const [first, second] = [
@@ -260,7 +260,7 @@ describe.skipIf(!hasChromium()).each(DATABASES)("the buttons on %s", (database) 
     await page.getByText("Everything is paused", { exact: true }).waitFor({ state: "detached" });
   });
 
-  test("an instance is made quiet and woken, and the trail tells of it", async () => {
+  test("an instance is made quiet and woken, and the audit trail shows it", async () => {
     const page = await stage.visit("/instances");
     await page.getByRole("button", { name: "Quiet" }).click();
     await page

@@ -49,7 +49,7 @@ describe.skipIf(!hasChromium())("the page, guarded", () => {
     stage.expectNoTrouble();
   });
 
-  test("whoever may only read sees everything and no button that changes something", async () => {
+  test("a user with the scope read sees everything and no button that changes something", async () => {
     stage = await newStage(browser, "sqlite", { handler: { secrets: SECRETS } });
     const job = stage.holdfast.job("study", { run: async () => null });
     await stage.holdfast.schedules.upsert("studies", { job, cron: "0 2 * * *" });

@@ -36,7 +36,7 @@ describe.skipIf(!hasChromium())("what leads somewhere", () => {
     return String(await page.evaluate("navigator.clipboard.readText()"));
   };
 
-  test("the overview leads to what it shows", async () => {
+  test("the overview links to the pages of its contents", async () => {
     await at("Overview");
     await page.getByLabel("Time range").selectOption("24h");
     await page.waitForURL("**/?range=24h");
@@ -165,7 +165,7 @@ describe.skipIf(!hasChromium())("what leads somewhere", () => {
     await at("study");
   });
 
-  test("a run that was sent elsewhere shows each exchange, without secrets; on a phone nothing is cut off", async () => {
+  test("a run that was dispatched shows each exchange, without secrets; on a phone nothing is cut off", async () => {
     await page.goto(`${stage.url}/runs/${lived.ids.sent}`);
     const exchanges = region("Exchanges").getByRole("listitem");
     await region("Exchanges").getByText("with desks, sent 2 times").waitFor();

@@ -50,7 +50,7 @@ describe.skipIf(!hasChromium())("a schedule of seconds whose runs fail", () => {
     expect(third).toMatch(/completed[\s\S]*fired on time/);
   });
 
-  test("the ticks of one minute are told apart by their seconds", async () => {
+  test("the ticks of one minute are distinguished by their seconds", async () => {
     const times = await region("Ledger").locator("time").allInnerTexts();
     expect(times).toHaveLength(3);
     expect(new Set(times).size).toBe(3);

@@ -168,7 +168,7 @@ describe.skipIf(!hasChromium())("looking", () => {
     await step("approved").getByText('{"by":"grace"}').waitFor();
   });
 
-  test("what was chosen to be seen is seen, and stays chosen", async () => {
+  test("a chosen view is shown, and stays chosen", async () => {
     stage = await newStage(browser, "sqlite");
     stage.holdfast.job("study", {
       async run(_, ctx) {

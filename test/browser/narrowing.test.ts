@@ -89,7 +89,7 @@ describe.skipIf(!hasChromium())("what is filled in", () => {
     await count("33 runs");
   });
 
-  test("what came in while one reads waits behind a button", async () => {
+  test("new rows wait behind a button while the reader is further down", async () => {
     await page.goto(`${stage.url}/runs?tag=just-now`);
     await page.getByText("No run fits").hover();
     await page.locator("[data-connection=live]:visible").waitFor();
@@ -145,7 +145,7 @@ describe.skipIf(!hasChromium())("what is filled in", () => {
     await page.getByRole("heading", { name: "breaking", level: 1 }).waitFor();
   });
 
-  test("a broken promise shows its evidence, settings lead to the API, keys are told", async () => {
+  test("a broken promise shows its evidence, settings link to the API, keys are listed", async () => {
     await page.goto(`${stage.url}/check`);
     const evidence = region("Evidence").first();
     await evidence.getByText("01a1e4f8-220a-74f0-8c9c-eb2edb0fa0e8").first().waitFor();

@@ -114,7 +114,7 @@ describe.skipIf(!hasChromium()).each(DATABASES)("the pages on %s", (database) =>
     await opened(page, "Queues", "default");
   });
 
-  test("what happens shows up by itself, and a deep link shows the same", async () => {
+  test("changes appear by themselves, and a deep link shows the same", async () => {
     const page = await stage.visit("/runs?status=completed&text=just-now");
     await page.getByText("No run fits").waitFor();
     await page.locator("[data-connection=live]:visible").waitFor();

@@ -42,7 +42,7 @@ async function json(...args: string[]) {
   return { ...ended, document: ended.stdout === "" ? undefined : JSON.parse(ended.stdout) };
 }
 
-test("what a pass finds is listed, shown, muted, acknowledged and resolved, in words and as JSON", async () => {
+test("alerts of a pass are listed, shown, muted, acknowledged and resolved, as text and as JSON", async () => {
   await terminal.holdfast(["migrate"]);
   expect((await terminal.holdfast(["alerts", "list"])).stdout).toBe("No alerts.\n");
   const made = await terminal.holdfast([

@@ -26,7 +26,7 @@ END:VEVENT
 END:VCALENDAR
 `.replaceAll("\n", "\r\n");
 
-test("set reads every flag, and list and show say what is excluded", async () => {
+test("set reads every flag, and list and show print the exclusions", async () => {
   terminal.write({ "holidays.ics": ICS });
   const { code, stdout, stderr } = await terminal.holdfast([
     ...[

@@ -55,7 +55,7 @@ test("a healthy database is well: exit code 0", async () => {
   expect(report.checks.at(-1)).toMatchObject({ name: "no job is called lost", ok: true });
 });
 
-test("what is broken is shown with its ids, repaired by --apply, once: exit code 1 until then", async () => {
+test("broken promises are shown with their ids, and repaired once by --apply: exit code 1 until then", async () => {
   sql(BREAK);
   const found = await terminal.holdfast(["check"]);
   expect(found.code).toBe(1);
@@ -65,7 +65,7 @@ test("what is broken is shown with its ids, repaired by --apply, once: exit code
   const planned = await terminal.holdfast(["repair"]);
   expect(planned).toMatchObject({ code: 1 });
   expect(planned.stdout).toMatch(
-    /would be repaired: pending runs get one attempt more.*add --apply/s,
+    /would be repaired: pending runs get one more attempt.*add --apply/s,
   );
   expect(await terminal.holdfast(["check"])).toMatchObject({ code: 1 });
   const applied = await terminal.holdfast(["repair", "--apply"]);
@@ -175,7 +175,7 @@ describe.runIf(POSTGRES_URL)("on PostgreSQL", () => {
   });
 });
 
-test("recover tells first, and raises the fences and frees what the gone ones held with --yes", async () => {
+test("recover prints its plan first, and with --yes raises the fences and ends the leases of former holders", async () => {
   sql(`update holdfast_schedule set next_at = next_at - 86400000, cursor_at = cursor_at - 90000000;
     insert into holdfast_lease (until, deadline_at, claimed_at, renewed_at, holder, lane, policy, attempt, losses, refunds,
       laters, extra, suspect, token, ids, started)
@@ -268,7 +268,7 @@ test("health compares with thresholds: exit code 1 if one is not met", async () 
   ).toMatchObject({ code: 0 });
 });
 
-test("what is called wrongly is refused with what would be right", async () => {
+test("a wrong call is refused with an example", async () => {
   const wrong = await terminal.holdfast(["health", "--success-rate", "often"]);
   expect(wrong).toMatchObject({ code: 2, stderr: expect.stringMatching(/such as 80% or 0\.8/) });
   expect(await terminal.holdfast(["check", "--timeout", "soon"])).toMatchObject({ code: 2 });

@@ -86,7 +86,7 @@ test.concurrent.for(entries)("%s answers with one document", async ([, exercise]
   expect(JSON.parse(stdout)).toMatchObject(withIdsIn(exercise.answers));
 });
 
-test.concurrent.for(entries)("%s says what is wrong with a call", async ([, { mistake }]) => {
+test.concurrent.for(entries)("%s reports a wrong call", async ([, { mistake }]) => {
   const [args, message] = mistake;
   const { code, stdout, stderr } = await terminal.holdfast(args.map(withIds));
   expect({ code, stdout }).toEqual({ code: 2, stdout: "" });

@@ -70,7 +70,7 @@ test("with --json there is one document, and the program's output is beside it",
   expect(JSON.parse(stdout)).toMatchObject({ name: "json", exitCode: 0, endedBy: "itself" });
 });
 
-test("what follows -- belongs to the program alone", async () => {
+test("arguments after -- belong to the program", async () => {
   expect(await exec("plain", [], "echo", "--json", "--lock")).toMatchObject({
     code: 0,
     stdout: "--json --lock\n",
@@ -80,7 +80,7 @@ test("what follows -- belongs to the program alone", async () => {
 /** Says that it is there, and ends when the file is made. */
 const untilFile = (file: string) => sh(`echo here; while [ ! -e ${file} ]; do sleep 0.05; done`);
 
-test("with --lock it does not run twice at once, and says who has it", async () => {
+test("with --lock it does not run twice at once, and prints the holder", async () => {
   const first = begin("single", ["--lock"], ...untilFile("go-1"));
   await first.line(/^here$/);
   const second = await exec("single", ["--lock"], "echo", "second");
@@ -174,7 +174,7 @@ test("a database that cannot be reached starts nothing, unless it is to be run a
   expect(anyway.stderr).toMatch(/could not be reached.*The program is run without being kept/s);
 });
 
-test("nobody's folder gets a database unasked", async () => {
+test("no database is created in a folder without a configuration", async () => {
   const other = openTerminal();
   const { code, stderr } = await other.holdfast(["exec", "x", "--", "touch", "started"]);
   expect(code).toBe(3);

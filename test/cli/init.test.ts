@@ -59,7 +59,7 @@ Next: npm install && npx holdfast dev
   });
 });
 
-test("a TypeScript project gets a TypeScript file that runs, and keeps what it has", async () => {
+test("a TypeScript project gets a TypeScript file that runs, and its own files stay", async () => {
   const manifest = {
     name: "shop",
     type: "module",
@@ -154,7 +154,7 @@ test("a crontab becomes schedules, and every line that does not is named", async
   expect(read("holdfast.config.mjs").split("shell: {")[1]).toMatchSnapshot();
 });
 
-test("what came from a crontab runs", async () => {
+test("the project made from a crontab runs", async () => {
   // A line of every second would be no crontab's, so the file is made to tick sooner.
   const input =
     'WHO=you\n* * * * * echo "hello $WHO" >> said.txt; cat >> said.txt%from 100\\%%Ada\'s\n';

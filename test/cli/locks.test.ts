@@ -22,7 +22,7 @@ async function json(...args: string[]) {
   return { ...ended, document: ended.stdout === "" ? undefined : JSON.parse(ended.stdout) };
 }
 
-test("list, stats and history show who holds what; release takes it, with a note, and says if nobody held it", async () => {
+test("list, stats and history show locks and holders; release takes a lock with a note, and reports a free one", async () => {
   await holdfast.lock("export", { lease: "1m" }, () => "done");
   const stuck = holdfast.lock("import", { lease: "1h" }, async () => {
     const list = await terminal.holdfast(["locks", "list"]);
@@ -68,7 +68,7 @@ test("a command that only looks makes no database", async () => {
   expect(stderr).toContain("does not exist");
 });
 
-test("what is called wrongly is refused with what would be right", async () => {
+test("a wrong call is refused with an example", async () => {
   expect(await terminal.holdfast(["locks", "release"])).toMatchObject({ code: 2 });
   expect(await terminal.holdfast(["locks", "list", "--limit", "0"])).toMatchObject({ code: 2 });
 });

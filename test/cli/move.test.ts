@@ -184,7 +184,7 @@ describe.skipIf(POSTGRES_URL === "")("with a server", () => {
     expect(third.stdout).toMatch(/^Nothing to do: .*app\.db has already been moved there\.\n$/);
   });
 
-  test("while an instance lives nothing is moved unless told so, and a held lock comes along", async () => {
+  test("while an instance is live nothing is moved without the flag, and a held lock is copied", async () => {
     const holdfast = new Holdfast({ database: source(), logger: silent });
     holdfast.job("letter", { run: () => undefined });
     await holdfast.start();

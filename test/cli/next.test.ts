@@ -37,7 +37,7 @@ test("ticks that do not exist are noted too", async () => {
   );
 });
 
-test("what happens where the clocks change can be chosen", async () => {
+test("the policy for clock changes can be chosen", async () => {
   const ticks = async (...flags: string[]) => {
     const { stdout } = await terminal.holdfast(["next", ...flags, ...NEW_YORK, "--json"]);
     return JSON.parse(stdout).ticks;

@@ -48,7 +48,7 @@ test("everything is paused with a note, says so wherever it matters, and is resu
   expect((await json("tick")).document).toMatchObject({ executed: 1 });
 });
 
-test("without --all nothing is done, and the message names what was meant", async () => {
+test("without --all nothing is done, and the message suggests the right call", async () => {
   for (const command of ["pause", "resume"]) {
     const { code, stderr } = await terminal.holdfast([command]);
     expect(code).toBe(2);

@@ -18,7 +18,7 @@ async function json(...args: string[]) {
   return { ...ended, document: ended.stdout === "" ? undefined : JSON.parse(ended.stdout) };
 }
 
-test("a queue is listed, paused with a note and resumed; a run in it says what it waits for", async () => {
+test("a queue is listed, paused with a note and resumed; a run in it shows why it waits", async () => {
   const { document } = await json("enqueue", "report", "{}");
   expect((await json("queues", "list")).document).toEqual({
     queues: [{ name: "slow", ready: 1, waiting: 0, running: 0, pausedAt: null, pauseNote: null }],

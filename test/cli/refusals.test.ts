@@ -331,7 +331,7 @@ test("with --database the configuration of this folder is executed only by comma
   }
 });
 
-test("a wrong port or host is named as what it is, and the configuration file is not blamed", async () => {
+test("a wrong port or host is named, and the configuration file is not blamed", async () => {
   terminal.write({ "holdfast.config.mjs": configText(ECHO_JOB, '{ database: "sqlite:app.db" }') });
   const start = (...flags: string[]) => terminal.holdfast(["start", ...flags]);
   for (const [{ code, stdout, stderr }, message, exit] of [

@@ -75,7 +75,7 @@ test("enqueue stores a run and says its id", async () => {
   });
 });
 
-test("runs show tells how far a run is, and runs logs what it said", async () => {
+test("runs show prints the progress of a run, and runs logs its lines", async () => {
   const id = await enqueued("telling", "--wait");
   const shown = await terminal.holdfast(["runs", "show", id, ...place]);
   expect(shown.stdout).toMatch(/^progress {5}sort \[#{5}-{15}\] 1 of 4 \(25 %\)$/m);
@@ -201,7 +201,7 @@ test("an unknown job is named with the one that was probably meant", async () =>
   );
 });
 
-test("what was given to enqueue is what show shows", async () => {
+test("show prints the input that enqueue was given", async () => {
   const at = "2099-01-31T09:00:00.000Z";
   const options = ["--at", at, "--priority", "-5", "--queue", "slow", "--tag", "a"];
   const id = await enqueued("elsewhere", ...options);
@@ -283,7 +283,7 @@ test("runs list is a table for people", async () => {
   expect(stdout).toMatch(/refuse +failed +1 +\d{4}-\d\d-\d\d \d\d:\d\d:\d\dZ +.* +no such market/);
 });
 
-test("what a run says cannot steer the terminal", async () => {
+test("log lines of a run cannot steer the terminal", async () => {
   const { document } = await json(["enqueue", "echo", JSON.stringify("\u001b[2J\u0007"), "--wait"]);
   const { stdout } = await terminal.holdfast(["runs", "show", document.id, ...place]);
   for (const byte of ["\u001b", "\u0007"]) expect(stdout).not.toContain(byte);
@@ -367,7 +367,7 @@ test("the configuration file of the folder says which database and which jobs", 
   }
 });
 
-test("what a configuration file prints does not spoil the document", async () => {
+test("output of a configuration file does not spoil the JSON document", async () => {
   const other = openTerminal();
   try {
     other.write({
@@ -463,7 +463,7 @@ test("a run is shown, cancelled and read by six characters of its id, and fewer 
   expect(several.stderr).toContain(id);
 });
 
-test("signal stores a value once, and says what is wrong with another call", async () => {
+test("signal stores a value once, and reports a wrong call", async () => {
   const send = (...args: string[]) => json(["signal", "approved", "--key", "order-9", ...args]);
   expect((await send("--value", '{"by":"ada"}')).document).toEqual({
     name: "approved",
@@ -488,7 +488,7 @@ test("signal stores a value once, and says what is wrong with another call", asy
   expect(empty.code).toBe(2);
 });
 
-test("runs list --waiting finds suspended runs; runs show says what one waits for, and its steps", async () => {
+test("runs list --waiting finds suspended runs; runs show prints why one waits, and its steps", async () => {
   const { document: stored } = await json(["enqueue", "approval", '{"order":"order-11"}']);
   const suspended = await until("the run is suspended", async () => {
     const { document } = await json(["runs", "list", "--waiting", "--job", "approval"]);

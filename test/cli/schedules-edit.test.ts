@@ -40,7 +40,7 @@ test("create says when it ticks, and warns where the clocks change", async () =>
   expect(stdout).toMatch(/^Warning: 02:30 comes twice on .*: one tick, at the first pass\.$/m);
 });
 
-test("a monitor is made, shown, checked in for and explained as what runs elsewhere", async () => {
+test("a monitor is made, shown, checked in for and explained as remote work", async () => {
   const monitor = ["schedules", "create", "backup", "--monitor", "--cron", "0 3 1 1 *"];
   expect(await terminal.holdfast([...monitor, "--grace", "30m"])).toMatchObject({ code: 0 });
   const both = await terminal.holdfast([...monitor, "--job", "report"]);
@@ -115,7 +115,7 @@ test("every flag reaches the schedule", async () => {
   });
 });
 
-test("update keeps what is not given", async () => {
+test("update keeps the members that are not given", async () => {
   const { document: before } = await json("schedules", "show", "whole");
   const { code, document } = await json("schedules", "update", "whole", "--missed-limit", "9");
   expect(code).toBe(0);
@@ -156,7 +156,7 @@ test("update to another kind of rhythm drops what belonged to the old one", asyn
   expect(once.document.schedule).toMatchObject({ cron: null, at: "2099-01-01T00:00:00.000Z" });
 });
 
-test("update --unset takes away what a schedule may do without", async () => {
+test("update --unset removes optional members", async () => {
   const names = "from,until,exclude,calendar,input,missed-within,after-failure,priority,queue,tag";
   const { code, document } = await json("schedules", "update", "whole", "--unset", names);
   expect(code).toBe(0);
@@ -367,7 +367,7 @@ test("input may come from standard input", async () => {
   expect((await json("schedules", "show", "piped")).document.input).toEqual({ long: true });
 });
 
-test("a backfill that nobody works on says so once", async () => {
+test("a backfill without a worker is reported once", async () => {
   const range = ["--from", "2026-01-01T00:00:00Z", "--to", "2026-01-01T00:04:00Z"];
   const session = terminal.begin(["schedules", "backfill", "minutely", ...range]);
   await session.line(
@@ -381,7 +381,7 @@ test("a backfill that nobody works on says so once", async () => {
   expect(await json("schedules", "backfill", "minutely", "--cancel")).toMatchObject({ code: 0 });
 });
 
-test("what several change at the same time is all there afterwards", async () => {
+test("concurrent changes are all stored", async () => {
   await terminal.holdfast(["schedules", "create", "shared", "--job", "report", "--every", "1h"]);
   const flags = [
     ["--queue", "slow"],

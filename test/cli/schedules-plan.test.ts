@@ -76,7 +76,7 @@ test("a schedule that a call made is left alone", async () => {
   });
 });
 
-test("what vanished from the code is paused once", async () => {
+test("schedules that vanished from the code are paused once", async () => {
   declare(NIGHTLY);
   await terminal.holdfast(["schedules", "apply"]);
   declare();
@@ -97,7 +97,7 @@ test("what vanished from the code is paused once", async () => {
   expect(stdout).toBe("Schedule nightly deleted.\n");
 });
 
-test("what vanished from code without a name is paused, as the package names the app", async () => {
+test("schedules that vanished from code without an app name are paused, as the package names the app", async () => {
   declare(NIGHTLY, '{ database: "sqlite:app.db" }');
   await terminal.holdfast(["schedules", "apply"]);
   declare("", '{ database: "sqlite:app.db" }');

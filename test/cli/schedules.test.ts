@@ -264,7 +264,7 @@ test("a backfill goes on when its watcher leaves, and is cancelled by a word", a
   });
 });
 
-test("whoever watches hears that a backfill was cancelled", async () => {
+test("a command that watches a backfill reports its cancel", async () => {
   await created("ended-early", "endless");
   const session = terminal.begin(["schedules", "backfill", "ended-early", ...RANGE, ...place]);
   await session.line(/^1 of 5 ticks/);

@@ -241,7 +241,7 @@ test("dev leaves at once on a second signal, with its working half", async () =>
   expect(await session.ended).toMatchObject({ code: 143 });
 });
 
-test("an instance whose output nobody reads any more stops in good order", async () => {
+test("an instance whose output pipe is closed stops gracefully", async () => {
   const chatty = `holdfast.job("chatty", { async run(input, ctx) {
     for (;;) { ctx.log.info({}, "beat"); await pause(50, null, { signal: ctx.signal }); } } });`;
   terminal.write({ "holdfast.config.mjs": configText(`${chatty}\n${FIRST("chatty")}`) });
@@ -251,7 +251,7 @@ test("an instance whose output nobody reads any more stops in good order", async
   expect(await session.ended).toMatchObject({ code: 0 });
 });
 
-test("tick fires and executes what is due, says so, and ends", async () => {
+test("tick fires and executes due work, reports it, and ends", async () => {
   const text = `${ECHO_JOB}
 holdfast.schedule("often", "echo", { every: "1h..2h", input: { a: 1 } });`;
   terminal.write({ "holdfast.config.mjs": configText(text) });

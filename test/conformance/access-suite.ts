@@ -51,7 +51,7 @@ export function accessSuite(test: SceneTest): void {
     expect(await store.sessions.secret("d1")).toBeNull();
   });
 
-  test("of one secret the newest sessions are kept, and those of other secrets stay", async ({
+  test("the newest sessions of one secret are kept, and those of other secrets stay", async ({
     scene,
   }) => {
     const { store } = scene;

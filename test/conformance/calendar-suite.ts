@@ -38,7 +38,7 @@ export function calendarSuite(test: SceneTest): void {
     }
   });
 
-  test("a removed calendar is gone, and what is not there cannot be removed", async ({ scene }) => {
+  test("a removed calendar is gone, and a missing one cannot be removed", async ({ scene }) => {
     await scene.store.calendars.put({ name: "de", rules: RULES, by: null });
     await scene.store.calendars.put({ name: "us", rules: OTHER, by: null });
     expect(await scene.store.calendars.remove({ name: "de" })).toBe(true);
@@ -46,7 +46,7 @@ export function calendarSuite(test: SceneTest): void {
     expect(await scene.store.calendars.list()).toMatchObject([{ name: "us" }]);
   });
 
-  test("whoever puts the same calendar at once counts each time", async ({ scene }) => {
+  test("concurrent writes of the same calendar count one by one", async ({ scene }) => {
     const put = () => scene.store.calendars.put({ name: "de", rules: RULES, by: null });
     await Promise.all(Array.from({ length: 10 }, put));
     expect(await scene.store.calendars.list()).toMatchObject([{ name: "de", version: 10 }]);

@@ -147,7 +147,7 @@ export function cancelSuite(test: SceneTest): void {
     expect(await scene.store.runs.list({ status: "running", limit: 10 })).toEqual([]);
   });
 
-  test("every instance hears of a cancel that was not obeyed for 30 s, for as long as the run is held", async ({
+  test("every instance sees a cancel that was not obeyed for 30 s, for as long as the run is held", async ({
     scene,
   }) => {
     await scene.enqueued(2);

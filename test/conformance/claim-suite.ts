@@ -100,7 +100,7 @@ export function claimSuite(test: SceneTest): void {
     });
   });
 
-  test("each run of a claim carries what is its own, whether or not it is as its job says", async ({
+  test("each run of a claim carries its own values, whether or not they equal those of its job", async ({
     scene,
   }) => {
     const policy = policyWith({ attempts: 2 });
@@ -159,7 +159,7 @@ export function claimSuite(test: SceneTest): void {
     expect(claimed).toEqual(idsOf(sorted));
   });
 
-  test("an urgent newcomer overtakes, but nobody is overtaken for ever", async ({ scene }) => {
+  test("an urgent new run overtakes, but no run is overtaken forever", async ({ scene }) => {
     const [patient] = await scene.enqueued(1);
     scene.advance(STEP_MS - 1);
     const [urgent] = await scene.enqueued(1, { priority: 1 });
@@ -269,9 +269,7 @@ export function claimSuite(test: SceneTest): void {
     ]);
   });
 
-  test("a lease is not longer than what is left of the time limit and its grace", async ({
-    scene,
-  }) => {
+  test("a lease is not longer than the rest of the time limit and its grace", async ({ scene }) => {
     await scene.enqueued(1, { policy: policyWith({ leaseMs: 30_000, timeoutMs: 10_000 }) });
     const { claim } = await scene.claimOne();
     expect(claim.leaseMs).toBe(15_000);
@@ -289,7 +287,7 @@ export function claimSuite(test: SceneTest): void {
     expect(await read(scene.holder, crypto.randomUUID())).toEqual([]);
   });
 
-  test("claims that are read back hold what is left of them", async ({ scene }) => {
+  test("claims that are read back hold their remaining runs", async ({ scene }) => {
     await scene.enqueued(3);
     const token = crypto.randomUUID();
     const [first, second, third] = (await scene.claim({ token })) as [Held, Held, Held];

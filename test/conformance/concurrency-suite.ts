@@ -47,7 +47,7 @@ export function concurrencySuite(test: SceneTest): void {
   );
 
   test.skipIf(IS_POOLED)(
-    "a store knows what it has stored itself from what others have",
+    "a store distinguishes its own writes from those of others",
     async ({ scene }) => {
       const { store } = scene;
       // On SQLite a store hears of others alone.
@@ -144,7 +144,7 @@ export function concurrencySuite(test: SceneTest): void {
     expect(await scene.store.runs.list({ limit: 1_000 })).toHaveLength(200);
   });
 
-  test("of a settlement and a reclaim at the same moment one wins, and the loser is told", async ({
+  test("of a settlement and a reclaim at the same moment one wins, and the loser gets a refusal", async ({
     scene,
   }) => {
     const [completer, reclaimer] = (await openStores(scene, 2)) as [Member, Member];
@@ -174,7 +174,7 @@ export function concurrencySuite(test: SceneTest): void {
     }
   });
 
-  test("of two reapers at the same moment each lease is reclaimed by one", async ({ scene }) => {
+  test("of two concurrent reclaims each lease is reclaimed by one", async ({ scene }) => {
     const members = await openStores(scene, 3);
     for (let times = 0; times < 30; times += 1) {
       await scene.enqueued(1);
@@ -234,7 +234,7 @@ export function concurrencySuite(test: SceneTest): void {
     expect(await scene.claim({ limit: 1_000 })).toHaveLength(200);
   });
 
-  test("whatever happens at once, every run completes once and no grant is given twice", async ({
+  test("under all these calls at once, every run completes once and no grant is given twice", async ({
     scene,
   }) => {
     const count = 120;

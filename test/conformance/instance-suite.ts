@@ -63,7 +63,7 @@ export function instanceSuite(test: SceneTest): void {
     expect(await scene.store.jobs.list()).toEqual([mail, STUDY]);
   });
 
-  test("a job is what the newest instance announced", async ({ scene }) => {
+  test("a job is stored as the newest instance announced it", async ({ scene }) => {
     const newer = { ...STUDY, priority: -5, version: 3, policy: policyWith({ attempts: 1 }) };
     const announce = (instanceId: string, job: JobAnnouncement) =>
       scene.store.instances.announce({

@@ -45,7 +45,7 @@ export function openSuite(test: SceneTest, { isShared }: { isShared: boolean }):
     await elsewhere.end();
   });
 
-  test("what one store committed, a store that opens later finds", async ({ scene }) => {
+  test("a store that opens later finds the commits of an earlier one", async ({ scene }) => {
     const ids = await scene.enqueued(3);
     const [held] = await scene.claim({ limit: 1 });
     await scene.store.close();

@@ -125,7 +125,7 @@ export function operatorSuite(test: SceneTest): void {
     expect(found[2]?.retiredAt).toBe(scene.now);
   });
 
-  test("statistics sum up what has ended, by stretch and by job, and know who was made by hand", async ({
+  test("statistics count ended runs, by stretch and by job, and separate runs that were made by hand", async ({
     scene,
   }) => {
     const startedAt = scene.now;

@@ -7,7 +7,7 @@ import { changeOf, firedProgress, MINUTE_MS } from "./schedule-fixtures.js";
 const ASKED = { by: "ada", note: "moving house" };
 
 export function pauseSuite(test: SceneTest): void {
-  test("it says since when, by whom and why, until it is lifted", async ({ scene }) => {
+  test("it has its time, author and note until it is lifted", async ({ scene }) => {
     const { store } = scene;
     expect(await store.pause.get()).toBeNull();
     const at = scene.now;

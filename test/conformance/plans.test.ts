@@ -92,7 +92,7 @@ describe.skipIf(POSTGRES_URL === undefined)("plans for many rows on PostgreSQL",
       expect((await stepsOf(form)) / (await stepsOf(other))).toBeLessThan(0.8);
   });
 
-  test("what is stale among many settlements is found without comparing each with each", async ({
+  test("stale settlements among many are found without comparing each with each", async ({
     watched: { scene, pool, sql },
   }) => {
     await scene.enqueued(RUNS);

@@ -21,9 +21,7 @@ const NOTHING = {
 };
 
 export function pollSuite(test: SceneTest): void {
-  test("where there is nothing to do a poll says so, with the database's time", async ({
-    scene,
-  }) => {
+  test("without work a poll returns nothing but the database's time", async ({ scene }) => {
     expect(await scene.poll()).toEqual({ ...NOTHING, now: scene.now });
   });
 
@@ -53,7 +51,7 @@ export function pollSuite(test: SceneTest): void {
     expect((await scene.poll()).hasSuspect).toBe(false);
   });
 
-  test("hasDue and nextWakeAt: what waits, whoever it is for", async ({ scene }) => {
+  test("hasDue and nextWakeAt: waiting runs of every job", async ({ scene }) => {
     await scene.enqueued(1, { job: "mail", delayMs: 5_000 });
     await scene.enqueued(1, { delayMs: 3_000 });
     const firstAt = scene.now + 3_000;
@@ -89,7 +87,7 @@ export function pollSuite(test: SceneTest): void {
     expect(await scene.store.signals.send({ ...signal, value: "2" })).toBe("stored");
   });
 
-  test("hasExpired: a lease that can be reclaimed, whoever held it", async ({ scene }) => {
+  test("hasExpired: a lease that can be reclaimed, of any holder", async ({ scene }) => {
     await scene.enqueued(1);
     const held = await scene.claimOne({ holder: await scene.announce("second") });
     scene.advance(LEASE_MS - 1);
@@ -111,7 +109,7 @@ export function pollSuite(test: SceneTest): void {
     expect(await scene.store.work.promote({ limit: 2 })).toBe(0);
   });
 
-  test("a promoted run keeps its attempt and what it was refunded", async ({ scene }) => {
+  test("a promoted run keeps its attempt and its refunds", async ({ scene }) => {
     await scene.enqueued(1);
     await scene.settle(retried(await scene.claimOne(), 10));
     scene.advance(10);

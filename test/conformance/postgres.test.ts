@@ -80,7 +80,7 @@ function plans(): void {
     for (const limit of [1, 50, 7]) expect(await scene.claim({ limit })).toHaveLength(limit);
   });
 
-  test("a run that sorts before what was just claimed is found, at the latest when the rest runs out", async ({
+  test("a run that sorts before the runs just claimed is found, at the latest when the rest runs out", async ({
     watched: { scene },
   }) => {
     await scene.enqueued(250);
@@ -314,7 +314,7 @@ function lostAnswers(): void {
     expect(await scene.claim({ limit: 100 })).toHaveLength(7);
   });
 
-  test("lanes and policies that a failover lost are made again, and what is enqueued then can be claimed", async ({
+  test("lanes and policies that a failover lost are stored again, and later runs can be claimed", async ({
     watched: { scene, sql },
   }) => {
     await scene.enqueued(1);
@@ -482,7 +482,7 @@ function connections(): void {
     expect(await atOnceMax(true)).toBe(1);
   });
 
-  test("closing waits for what was sent", async ({ watched: { scene } }) => {
+  test("closing waits for the sent statements", async ({ watched: { scene } }) => {
     const store = await scene.open();
     await store.enqueue.runs({ runs: [scene.run()], isAtomic: false, wakesOthers: false });
     const runs = Array.from({ length: 500 }, () => scene.run());
@@ -538,7 +538,7 @@ function connections(): void {
 }
 
 function locks(): void {
-  test("a lease that somebody has locked is unknown: neither renewed nor lost", async ({
+  test("a lease that another transaction has locked is unknown: neither renewed nor lost", async ({
     watched: { scene, schema },
   }) => {
     await scene.enqueued(1);
@@ -580,7 +580,7 @@ function locks(): void {
     expect(idsOf(await scene.claim())).toEqual([id]);
   });
 
-  test("a claim passes over what somebody has locked and does not wait for it", async ({
+  test("a claim skips locked runs and does not wait for them", async ({
     watched: { scene, schema },
   }) => {
     const [first, second] = await scene.enqueued(2);
@@ -616,7 +616,7 @@ function locks(): void {
     expect(await scene.status(id)).toBe("completed");
   });
 
-  test("a limited run that somebody had locked keeps its place in line", async ({
+  test("a limited run that was locked keeps its place in line", async ({
     watched: { scene, schema },
   }) => {
     const job = await LimitedJob.announce(scene, { concurrency: { limit: 5, key: "account" } });
@@ -630,7 +630,7 @@ function locks(): void {
     expect(idsOf(await job.claim())).toEqual([first]);
   });
 
-  test("the end of a limited run that waits for its schedule keeps nobody from the limit", async ({
+  test("the end of a limited run that waits for its schedule does not block the limit", async ({
     watched: { scene, schema, sql },
   }) => {
     await scene.schedules.make("drawn", { range: { minMs: 60_000, maxMs: 60_000 } });
@@ -650,7 +650,7 @@ function locks(): void {
     expect(await scene.status(held.id)).toBe("completed");
   });
 
-  test("who is told of an alert while it is being resolved is told that it is over", async ({
+  test("a destination that is notified of an alert during its resolution is notified of the resolution too", async ({
     watched: { scene, schema, sql },
   }) => {
     const id = scene.id();
@@ -677,7 +677,7 @@ function locks(): void {
     expect(told.filter((event) => event === "resolved")).toHaveLength(told.length / 2);
   });
 
-  test("a limit that somebody has locked keeps no lease from being renewed", async ({
+  test("a limit that another transaction has locked keeps no lease from being renewed", async ({
     watched: { scene, schema, sql },
   }) => {
     const job = await LimitedJob.announce(scene, { concurrency: { limit: 5 } });
@@ -702,7 +702,7 @@ function locks(): void {
     await Promise.all(waiting);
   });
 
-  test("batches of keys in opposite orders do not deadlock, whoever waits for whom", async ({
+  test("batches of keys in opposite orders do not deadlock", async ({
     watched: { scene, pool, schema, sql },
   }) => {
     const [one, two] = [await scene.open(), await scene.open()];
@@ -843,7 +843,7 @@ function days(): void {
     expect(findings.filter(({ violations }) => violations > 0)).toEqual([]);
   });
 
-  test("what is left of a day that is being dropped breaks no promise, and goes with the next pass", async ({
+  test("the remaining rows of a day that is being dropped break no promise, and the next pass removes them", async ({
     watched: { scene, schema, sql },
   }) => {
     await scene.enqueued(1);

@@ -94,7 +94,7 @@ export function rateSuite(test: SceneTest): void {
     expect(await job.claim()).toEqual([]);
   });
 
-  test("a worker hears when the window lets the next one begin", async ({ scene }) => {
+  test("a worker gets the time at which the window lets the next run begin", async ({ scene }) => {
     const job = await LimitedJob.announce(scene, { rate: { limit: 1, per: "10s" } });
     const [, second] = await job.enqueued(2);
     await job.claim(1);

@@ -25,7 +25,7 @@ export function renewSuite(test: SceneTest): void {
     expect(await scene.store.leases.reclaim({ limit: 10, random: 0 })).toHaveLength(2);
   });
 
-  test("an expired lease that nobody reclaimed may be renewed", async ({ scene }) => {
+  test("an expired lease that no instance reclaimed may be renewed", async ({ scene }) => {
     await scene.enqueued(1);
     const held = await scene.claimOne();
     scene.advance(LEASE_MS * 5);

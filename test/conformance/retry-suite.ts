@@ -75,7 +75,7 @@ export function retrySuite(test: SceneTest): void {
     ]);
   });
 
-  test("only what has failed or was cancelled is retried", async ({ scene }) => {
+  test("only failed and cancelled runs are retried", async ({ scene }) => {
     const [id] = (await scene.enqueued(1)) as [string];
     expect(await scene.store.runs.retry({ id })).toBe("not_terminal");
     const held = await scene.claimOne();
@@ -105,7 +105,7 @@ export function retrySuite(test: SceneTest): void {
     expect(await scene.claim()).toHaveLength(1);
   });
 
-  test("a removed run is gone with its attempts, and only what has ended is removed", async ({
+  test("a removed run is gone with its attempts, and only ended runs are removed", async ({
     scene,
   }) => {
     const [id] = (await scene.enqueued(1)) as [string];

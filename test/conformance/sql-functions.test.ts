@@ -544,7 +544,7 @@ function dueTests(): void {
     expect(await sql(acquire, ["two", "edge-2", 300])).toMatchObject([{ attempt: 1 }]);
   });
 
-  test("who has not committed yet keeps no run of others from its time, nor from its end", async ({
+  test("an uncommitted transaction keeps no other run from becoming ready or from ending", async ({
     scene: { holdfast, sql, session, age },
   }) => {
     holdfast.job("refresh", {});

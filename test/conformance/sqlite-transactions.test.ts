@@ -75,7 +75,7 @@ describe.each(KINDS)("a transaction on %s", (kind) => {
     });
   });
 
-  test("a rollback leaves neither the row nor the run, and what was new stays usable", async ({
+  test("a rollback leaves neither the row nor the run, and newly cached numbers stay usable", async ({
     file,
   }) => {
     await inScene({ file, kind }, async ({ holdfast, mail, theirs, orders }) => {
@@ -217,7 +217,7 @@ describe("transactions on SQLite that do not fit", () => {
     });
   });
 
-  test("what is no handle, a missing tx, and mixed transactions of a batch are refused", async ({
+  test("an object that is no handle, a missing tx, and mixed transactions of a batch are refused", async ({
     file,
   }) => {
     await inScene({ file, kind }, async ({ mail, theirs }) => {

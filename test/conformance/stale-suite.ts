@@ -172,7 +172,7 @@ export function staleSuite(test: SceneTest): void {
     expect(await scene.status(lost.id)).toBe("pending");
   });
 
-  test("a settlement under an expired lease that nobody reclaimed still counts", async ({
+  test("a settlement under an expired lease that no instance reclaimed still counts", async ({
     scene,
   }) => {
     await scene.enqueued(1);

@@ -39,7 +39,7 @@ function describeTickAtomicity(name: string, makePlace: MakePlace): void {
       expect(await scene.schedules.portrait("nightly")).toEqual(before);
     });
 
-    test("whose job nobody has announced is refused with its run, and not fired without one", async ({
+    test("whose job is unknown is refused with its run, and not fired without one", async ({
       scene,
     }) => {
       await scene.schedules.create("nightly");

@@ -127,7 +127,7 @@ export function waitSuite(test: SceneTest): void {
     expect(await scene.store.steps.waits(held.id)).toMatchObject([{ name: "long" }]);
   });
 
-  test("a suspension that is repeated returns what the first one did", async ({ scene }) => {
+  test("a repeated suspension returns the result of the first one", async ({ scene }) => {
     const held = await heldRun(scene);
     await wait(scene, held, { name: "sleep", kind: "sleep", delayMs: 2_000 });
     await suspend(scene, held);

@@ -39,7 +39,7 @@ async function onlyAlert({ holdfast }: Pick<Watcher, "holdfast">) {
 }
 
 export function alertDeliverySuite(test: WorldTest): void {
-  test("of two instances one tells, once", async ({ world }) => {
+  test("of two instances one sends an alert, once", async ({ world }) => {
     await trouble(world);
     const one = await watcher(world);
     await world.clock.advance(20 * SECOND);
@@ -111,7 +111,7 @@ export function alertDeliverySuite(test: WorldTest): void {
     });
   });
 
-  test("Slack gets what it takes, with names that call nobody", async ({ world }) => {
+  test("Slack gets the body that it accepts, with names that mention nobody", async ({ world }) => {
     const name = "<!channel> & *all*";
     await trouble(world, name);
     const net = network();
@@ -157,7 +157,7 @@ export function alertDeliverySuite(test: WorldTest): void {
     expect(told).toHaveLength(1);
   });
 
-  test("no secret is in what is said, listed or refused", async ({ world }) => {
+  test("no secret is in messages, lists or refusals", async ({ world }) => {
     await trouble(world);
     const net = network();
     net.answer = (request) => {
@@ -182,7 +182,7 @@ export function alertDeliverySuite(test: WorldTest): void {
     });
   });
 
-  test("a muted alert is told of when the mute is over, if it still holds; so is its next one", async ({
+  test("a muted alert is delivered when the mute is over, if it still holds; so is its next one", async ({
     world,
   }) => {
     const mend = await trouble(world);
@@ -203,7 +203,7 @@ export function alertDeliverySuite(test: WorldTest): void {
     expect(heard(page, "alert.opened")).toHaveLength(2);
   });
 
-  test("who acknowledged first stays known, and what is resolved by hand comes back if it still holds", async ({
+  test("the first acknowledgement stays, and an alert that was resolved by hand returns if it still holds", async ({
     world,
   }) => {
     await trouble(world);

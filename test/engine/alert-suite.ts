@@ -14,7 +14,7 @@ const fails = () => {
 };
 
 export function alertSuite(test: WorldTest): void {
-  test("silent: with every scheduler dead, an instance that only serves tells of the tick that never came", async ({
+  test("silent: with every scheduler dead, an instance that only serves HTTP reports the missing tick", async ({
     world,
   }) => {
     const scheduler = student(world, { options: QUIET });
@@ -40,7 +40,7 @@ export function alertSuite(test: WorldTest): void {
     expect(await openKinds(page)).toEqual([]);
   });
 
-  test("silent: a pass of an outside cron looks too, after it has fired what was due", async ({
+  test("silent: a pass of an outside cron evaluates it too, after it has fired due ticks", async ({
     world,
   }) => {
     const told: string[] = [];
@@ -99,7 +99,7 @@ export function alertSuite(test: WorldTest): void {
     expect(page.lines()).toEqual(["opened broken s", "resolved broken s"]);
   });
 
-  test("stale: ten minutes without a heartbeat alert until somebody takes over", async ({
+  test("stale: ten minutes without a heartbeat alert until an instance reclaims the run", async ({
     world,
   }) => {
     const one = world.member(QUIET);
@@ -123,7 +123,7 @@ export function alertSuite(test: WorldTest): void {
     expect(page.lines()).toContain("resolved stale study");
   });
 
-  test("failureRate: more than a fifth failed in 24 h, of runs that nobody made by hand", async ({
+  test("failureRate: more than a fifth failed in 24 h, without runs that were made by hand", async ({
     world,
   }) => {
     let isBad = true;
@@ -304,7 +304,7 @@ export function alertSuite(test: WorldTest): void {
     expect(page.lines()).toEqual(["opened noWorker study"]);
   });
 
-  test("consecutiveFailures: tells after three, pauses after five with a note, and again only after another failure", async ({
+  test("consecutiveFailures: alerts after three, pauses after five with a note, and again only after another failure", async ({
     world,
   }) => {
     let isBad = true;
@@ -456,7 +456,7 @@ export function alertSuite(test: WorldTest): void {
     ]);
   });
 
-  test("the list of instances tells how far the clock of each is off, to users and over HTTP", async ({
+  test("the list of instances has the clock offset of each, for users and over HTTP", async ({
     world,
   }) => {
     const expected: Record<string, number | null> = {};
@@ -553,7 +553,7 @@ export function alertSuite(test: WorldTest): void {
     );
   });
 
-  test("with alerts: false nothing is looked at; a database that is down is told once it is back", async ({
+  test("with alerts: false nothing is evaluated; an outage of the database is reported after it", async ({
     world,
   }) => {
     const off = student(world, { options: QUIET });

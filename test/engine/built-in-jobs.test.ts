@@ -55,7 +55,7 @@ test("shell runs a program by its name, and keeps its output", async () => {
   });
 });
 
-test("a program gets the environment that programs need, what its owner adds, and no secret of this process", async () => {
+test("a program gets the environment that programs need, the configured additions, and no secret of this process", async () => {
   const variables = {
     HOLDFAST_ADMIN_SECRET: "an-admin-secret-of-this-process",
     HOLDFAST_DATABASE_URL: "sqlite::memory:",
@@ -97,7 +97,7 @@ test("a program that fails, lasts too long or does not exist fails the run, once
   }
 });
 
-test("where its owner says so, a program is tried again", async () => {
+test("a program is retried if its owner allows it", async () => {
   const retry = { attempts: 2, delay: "1ms" } as const;
   const holdfast = instance({ shell: { commands: COMMANDS, retry } });
   expect(await ended(holdfast, "shell", { command: "break" })).toMatchObject({ attempt: 2 });
@@ -114,7 +114,7 @@ test("a cancelled run ends its program", async () => {
   expect(lines.map(({ message }) => message)).toContain("tidy");
 });
 
-test("an input chooses by name and says nothing else, whoever gives it", async () => {
+test("an input selects by name and can do nothing else", async () => {
   const holdfast = instance({ shell: { commands: COMMANDS } });
   const refusals: readonly [unknown, RegExp][] = [
     [
@@ -137,7 +137,7 @@ test("an input chooses by name and says nothing else, whoever gives it", async (
   ).rejects.toMatchObject({ code: "INPUT_INVALID" });
 });
 
-test("what an instance without the list has stored is refused when it is to be run", async () => {
+test("a run that an instance without the list has stored is refused when it is executed", async () => {
   const folder = mkdtempSync(path.join(tmpdir(), "holdfast-built-in-"));
   const database = `sqlite:${path.join(folder, "app.db")}`;
   const holdfast = instance({ database, shell: { commands: COMMANDS } });

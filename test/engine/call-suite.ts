@@ -98,9 +98,7 @@ export function callSuite(test: WorldTest): void {
     ]);
   });
 
-  test("an error of a called run that nobody catches fails the caller for good", async ({
-    world,
-  }) => {
+  test("an uncaught error of a called run fails the caller for good", async ({ world }) => {
     const { id } = await begun(
       world,
       (ctx) => ctx.call("child", { n: 1 }),
@@ -296,7 +294,7 @@ export function callSuite(test: WorldTest): void {
     expect(runs).toHaveLength(2);
   });
 
-  test("a run says what it waits for: the wait that ends first", async ({ world }) => {
+  test("a run shows why it waits: the wait that ends first", async ({ world }) => {
     const { member, id } = await begun(
       world,
       (ctx) => Promise.all([ctx.sleep("2h"), ctx.waitFor("go", { key: "k", timeout: "1h" })]),

@@ -54,12 +54,12 @@ const PLANTS: readonly Plant[] = [
          ${engine === "sqlite" ? `json_array('${done}')` : `array['${done}'::uuid]`} from {lease} limit 1`,
   },
   {
-    check: "what is in a place is a run",
+    check: "every pending or held row has its run",
     sql: ({ ready }) =>
       `insert into {waiting} (id, ${WAITING}) select '${NOBODY}', sort_at, lane, policy, 0, 0, 0, 0, 0, 0, ${NO} from {ready} where id = '${ready}'`,
   },
   {
-    check: "a place agrees with its run",
+    check: "a pending or held row agrees with its run",
     sql: ({ ready }) =>
       `update {ready} set lane = (select max(id) from {lane} where job = 'unused') where id = '${ready}'`,
   },
@@ -196,16 +196,16 @@ const PLANTS: readonly Plant[] = [
     sql: () => `delete from {schedule_version} where schedule = ${nowhere("slow")}`,
   },
   {
-    check: "what counts in a limit is ready or held",
+    check: "a run that counts in a limit is ready or held",
     sql: ({ waiting }) =>
       `insert into {flow_run} (run, flow) select '${waiting}', min(id) from {flow}`,
   },
   {
-    check: "what a limit let through counts in it",
+    check: "a run that a limit let through counts in it",
     sql: ({ ready }) => `update {ready} set limited = ${YES} where id = '${ready}'`,
   },
   {
-    check: "who waits for a limit stands in a line",
+    check: "a run that waits for a limit stands in its line",
     sql: () => "update {flow_line} set look_at = null",
   },
   { check: "the window of a rate adds up", sql: () => "update {flow} set used = used + 5" },

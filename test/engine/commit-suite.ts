@@ -49,7 +49,7 @@ export function commitSuite(test: WorldTest): void {
     expect((await holdfast.runs.attempts(id)).map(({ end }) => end)).toEqual(["completed"]);
   });
 
-  test("what the function throws comes out, nothing of it stays, and the run may go on", async ({
+  test("an error of the function is rethrown, nothing of it stays, and the run may go on", async ({
     world,
   }) => {
     const thrown = new PermanentError("The account is closed.");
@@ -78,7 +78,7 @@ export function commitSuite(test: WorldTest): void {
     expect(await effects.all()).toEqual(["second"]);
   });
 
-  test("what comes after the commit is only logged; a second commit and items are refused", async ({
+  test("errors after the commit are only logged; a second commit and items are refused", async ({
     world,
   }) => {
     const refused: unknown[] = [];
@@ -134,7 +134,9 @@ export function commitSuite(test: WorldTest): void {
     expect((await world.clock.until(holdfast.stop())).abandoned).toBe(0);
   });
 
-  test("a commit that nobody waits for still decides how its run ends", async ({ world }) => {
+  test("a commit that the handler does not await still decides how its run ends", async ({
+    world,
+  }) => {
     const { holdfast, study, effects } = await committer(world, (ctx, effects) => {
       if (ctx.attempt === 1) void ctx.commit(effects.writeAndThrow("first", new Error("no")));
       else void ctx.commit(effects.write("second", "of the commit"));
@@ -148,7 +150,7 @@ export function commitSuite(test: WorldTest): void {
     expect(await effects.all()).toEqual(["second"]);
   });
 
-  test("a holder that lost its run changes nothing by a commit and is told (S3)", async ({
+  test("a holder that lost its run changes nothing by a commit and gets an error (S3)", async ({
     world,
   }) => {
     const door = new Door();
@@ -205,7 +207,7 @@ export function commitSuite(test: WorldTest): void {
     });
   }
 
-  test("who cannot learn what became of a commit says so, and nothing happens twice", async ({
+  test("a commit with an unknown outcome is reported as such, and nothing happens twice", async ({
     world,
   }) => {
     const told: unknown[] = [];

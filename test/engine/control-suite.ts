@@ -75,7 +75,7 @@ export function controlSuite(test: WorldTest): void {
     expect(entries[0]).toMatchObject({ verb: "quiet", name: names[2] });
   });
 
-  test("every change leaves an entry that says who, what and how; work itself leaves none", async ({
+  test("every change leaves an entry with its author, subject and way; work itself leaves none", async ({
     world,
   }) => {
     const { holdfast, study } = student(world);
@@ -130,7 +130,7 @@ export function controlSuite(test: WorldTest): void {
     expect((await holdfast.audit.list({ who: "bob" })).entries).toHaveLength(1);
   });
 
-  test("what is done about an alert, a cleanup and a recovery leave entries too, if anything was done", async ({
+  test("actions on alerts, a cleanup and a recovery leave entries too, if anything was changed", async ({
     world,
   }) => {
     const stuck = student(world, { attempts: 2, run: () => new Promise(() => undefined) });
@@ -164,7 +164,7 @@ export function controlSuite(test: WorldTest): void {
     ]);
   });
 
-  test("a removal of history that somebody asked for leaves an entry, if anything was removed", async ({
+  test("a requested removal of history leaves an entry, if anything was removed", async ({
     world,
   }) => {
     const { holdfast, study } = student(world, {});
@@ -181,7 +181,7 @@ export function controlSuite(test: WorldTest): void {
     ]);
   });
 
-  test("what a declaration brings about is kept in the name of the code", async ({ world }) => {
+  test("changes by a declaration are recorded under the name of the code", async ({ world }) => {
     const { holdfast } = student(world, { options: { app: "shop" } });
     holdfast.schedule("nightly", "study", { cron: "0 2 * * *" });
     await world.clock.until(holdfast.schedules.apply());

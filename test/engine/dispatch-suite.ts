@@ -232,7 +232,7 @@ export function dispatchSuite(test: WorldTest): void {
     expect(target.orders).toHaveLength(1);
   });
 
-  test("what was not delivered waits for the pause and has burnt no attempt", async ({ world }) => {
+  test("an undelivered run waits for the pause and has used no attempt", async ({ world }) => {
     const { target, member, holdfast } = scene(world, UNDELIVERED, UNDELIVERED, DONE);
     const study = holdfast.job("study", { worker: "studies", retry: { attempts: 1 } });
     await holdfast.start();
@@ -331,7 +331,9 @@ export function dispatchSuite(test: WorldTest): void {
     expect(heir.target.orders[0]?.at ?? 0).toBeGreaterThanOrEqual(leaseUntil as number);
   });
 
-  test("a stop hands back at once what was certainly not delivered", async ({ world }) => {
+  test("a stop hands back at once the runs that certainly were not delivered", async ({
+    world,
+  }) => {
     const { holdfast } = scene(world, async ({ signal }) => {
       await aborted(signal);
       return UNDELIVERED;
@@ -364,7 +366,7 @@ export function dispatchSuite(test: WorldTest): void {
     for (const { run } of silent) expectEnded(await world.record(run.id), "running", 2);
   });
 
-  test("a target that hangs takes no slot from what is executed here", async ({ world }) => {
+  test("a target that hangs takes no slot from local runs", async ({ world }) => {
     const { target, holdfast } = scene(world, openUntilStopped);
     const study = holdfast.job("study", { worker: "studies" });
     const mail = holdfast.job("mail", { run: () => "sent" });
@@ -394,7 +396,9 @@ export function dispatchSuite(test: WorldTest): void {
     for (const { id } of enqueued) expectEnded(await world.ended(id), "completed", 1);
   });
 
-  test("hooks hear of a dispatched attempt as of any other, with the answer", async ({ world }) => {
+  test("hooks are called for a dispatched attempt as for any other, with the response", async ({
+    world,
+  }) => {
     const busy: DispatchResult = {
       kind: "failed",
       error: { code: "HTTP_503", name: "DispatchError", message: "busy" },
@@ -441,7 +445,7 @@ export function dispatchSuite(test: WorldTest): void {
     expect(told).toEqual(["start"]);
   });
 
-  test("middleware surrounds the request and may refuse it, but not change what was answered", async ({
+  test("middleware surrounds the request and may prevent it, but not change the response", async ({
     world,
   }) => {
     const { target, holdfast } = scene(world, DONE, { kind: "accepted" });
@@ -468,7 +472,7 @@ export function dispatchSuite(test: WorldTest): void {
     expect(seen).toEqual(["done elsewhere", undefined]);
   });
 
-  test("what comes after a batch is sent within the bounded pass that ended its last child", async ({
+  test("the follow-up run of a batch is sent within the bounded pass that ended its last child", async ({
     world,
   }) => {
     const { target, holdfast } = scene(world, DONE);
@@ -562,9 +566,7 @@ export function dispatchSuite(test: WorldTest): void {
     await expect(unreachable.tick()).rejects.toThrow(/publicUrl: is needed/);
   });
 
-  test("what was sent and what came back is kept for each time, without secrets", async ({
-    world,
-  }) => {
+  test("each request and its response are kept, without secrets", async ({ world }) => {
     const busy: DispatchResult = {
       kind: "failed",
       error: { code: "HTTP_503", name: "DispatchError", message: "status 503: {...}" },
@@ -626,7 +628,7 @@ export function dispatchSuite(test: WorldTest): void {
     expect((await holdfast.runs.logs(id)).lines).toEqual([]);
   });
 
-  test("the callback that ended an accepted run is told, and none where it was taken away", async ({
+  test("the log shows the callback that ended an accepted run, and none if the run was taken away", async ({
     world,
   }) => {
     const { target, holdfast } = scene(world, { kind: "accepted" });
@@ -657,9 +659,7 @@ export function dispatchSuite(test: WorldTest): void {
     expect(await holdfast.runs.exchanges(id)).toEqual([]);
   });
 
-  test("an enqueue makes those ask for work that execute its job, and nobody else", async ({
-    world,
-  }) => {
+  test("an enqueue wakes only workers that execute its job", async ({ world }) => {
     const { member, holdfast } = scene(world, DONE);
     const jobs = {
       study: holdfast.job("study", { worker: "studies" }),

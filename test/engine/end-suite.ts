@@ -7,9 +7,7 @@ import { aborted, Door, expectEnded, heard, obedient, type WorldTest } from "./w
 const ONE_MORE = { attempts: 2, delay: "10s", jitter: 0 } as const;
 
 export function endSuite(test: WorldTest): void {
-  test("a run over its time is told to stop, and is tried again by its policy", async ({
-    world,
-  }) => {
+  test("a run over its time limit is aborted, and is retried by its policy", async ({ world }) => {
     const { holdfast } = world.member();
     const reasons: [unknown, number][] = [];
     const startAt = world.clock.wallMs();
@@ -122,7 +120,7 @@ export function endSuite(test: WorldTest): void {
     expectEnded(await world.record(now.id), "cancelled", 0);
   });
 
-  test("a running run hears of its cancel within a poll and is cancelled when it throws", async ({
+  test("a running run gets its cancel within a poll and is cancelled when it throws", async ({
     world,
   }) => {
     const { holdfast } = world.member();

@@ -97,7 +97,7 @@ export function explainSuite(test: WorldTest): void {
     `);
   });
 
-  test("late, and nobody: an outage, of which the newest tick is made up for", async ({
+  test("late, and nobody: an outage, after which the newest tick is executed", async ({
     world,
   }) => {
     const first = await nightly(world, { every: "10m", timezone: PARIS });
@@ -135,7 +135,7 @@ export function explainSuite(test: WorldTest): void {
     `);
   });
 
-  test("catch_up and over_limit: an outage, of which the newest two are made up for", async ({
+  test("catch_up and over_limit: an outage, after which the newest two ticks are executed", async ({
     world,
   }) => {
     const missed = { run: "all", limit: 2 } as const;
@@ -349,7 +349,7 @@ export function explainSuite(test: WorldTest): void {
     `);
   });
 
-  test("broken: by a job that nobody announced", async ({ world }) => {
+  test("broken: by a job that no instance announced", async ({ world }) => {
     const { holdfast } = await nightly(world, { every: "10m" });
     await rewritten(world, { edit: { job: "removed" } });
     await world.clock.advance(25 * MINUTE);
@@ -440,7 +440,7 @@ export function explainSuite(test: WorldTest): void {
     `);
   });
 
-  test("due: nobody has recorded it yet", async ({ world }) => {
+  test("due: not recorded yet", async ({ world }) => {
     const { holdfast } = await nightly(world, { every: "10m" });
     await world.clock.advance(15 * MINUTE);
     await world.clock.until(holdfast.stop());
@@ -763,7 +763,7 @@ export function explainSuite(test: WorldTest): void {
     `);
   });
 
-  test("an interval that is drawn: from which run's end, and what nobody can know", async ({
+  test("a random interval: from which run's end it was drawn, and the limits of this knowledge", async ({
     world,
   }) => {
     const { holdfast } = await nightly(

@@ -60,7 +60,7 @@ async function settled(world: World, holdfast: Holdfast): Promise<void> {
 }
 
 export function fanOutSuite(test: WorldTest): void {
-  test("a run fans out without waiting, and what comes after gets the counts", async ({
+  test("a run fans out without waiting, and the follow-up run gets the counts", async ({
     world,
   }) => {
     const member = world.member();
@@ -83,7 +83,7 @@ export function fanOutSuite(test: WorldTest): void {
     expect(runs).toMatchObject([{ job: "child", input: 2, parent: id }]);
   });
 
-  test("an instance with a single slot gets through a run, its children and what comes after", async ({
+  test("an instance with a single slot executes a run, its children and the follow-up run", async ({
     world,
   }) => {
     const member = world.member();
@@ -96,7 +96,9 @@ export function fanOutSuite(test: WorldTest): void {
     expect(counts).toMatchObject([{ scheduled: 20, completed: 20 }]);
   });
 
-  test("what is refused is listed by its place, and the rest is stored", async ({ world }) => {
+  test("refused entries are listed by their index, and the others are stored", async ({
+    world,
+  }) => {
     const member = world.member();
     const even = {
       "~standard": {
@@ -208,7 +210,7 @@ export function fanOutSuite(test: WorldTest): void {
     });
   }
 
-  test("a handler that lost its lease makes no children, and is told so", async ({ world }) => {
+  test("a handler that lost its lease makes no children, and gets an error", async ({ world }) => {
     const member = world.member();
     const door = new Door();
     const thrown: unknown[] = [];

@@ -225,7 +225,9 @@ export function faultSuite(test: WorldTest): void {
     expect(heard(heir, "tick.fired").length).toBeGreaterThan(0);
   });
 
-  test("what ended during an outage is stored after it if nobody took it", async ({ world }) => {
+  test("ends during an outage are stored after it if no other instance reclaimed the runs", async ({
+    world,
+  }) => {
     const { holdfast, faults, study, starts } = recorder(world);
     await holdfast.start();
     const enqueued = await study.enqueueMany(Array.from({ length: 10 }, () => 1_000));
@@ -296,7 +298,7 @@ export function faultSuite(test: WorldTest): void {
     expect(refusals).toBeLessThan(20);
   });
 
-  test("while the database refuses everything, what has ended is kept and stored once it is taken", async ({
+  test("while the database refuses everything, ends are kept, and stored once it accepts them", async ({
     world,
   }) => {
     const member = recorder(world);

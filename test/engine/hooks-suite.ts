@@ -7,7 +7,7 @@ import type { EventName } from "../../src/telemetry/log.js";
 import { Door, expectEnded, heard, obedient, type WorldTest } from "./world.js";
 
 export function hooksSuite(test: WorldTest): void {
-  test("a listener hears of what it asked for, with facts, tags and time, until it has had enough", async ({
+  test("a listener gets its events, with fields, tags and time, until it is removed", async ({
     world,
   }) => {
     const { holdfast } = world.member();
@@ -174,7 +174,7 @@ export function hooksSuite(test: WorldTest): void {
     expect(seen).toEqual(["no way up"]);
   });
 
-  test("an error of middleware is the attempt's error, an error of a hook is only told", async ({
+  test("an error of middleware is the attempt's error, an error of a hook is only reported", async ({
     world,
   }) => {
     const causes: unknown[] = [];
@@ -240,7 +240,7 @@ export function hooksSuite(test: WorldTest): void {
     expect(calls).toBe(1);
   });
 
-  test("onFailure hears of every failed attempt and whether another one follows, and of nothing else", async ({
+  test("onFailure is called for every failed attempt, with whether another one follows, and for nothing else", async ({
     world,
   }) => {
     const { holdfast } = world.member();
@@ -292,7 +292,9 @@ export function hooksSuite(test: WorldTest): void {
     expectEnded(await world.ended(id), "completed", 1);
   });
 
-  test("onError hears of a database that is away, with the error itself", async ({ world }) => {
+  test("onError is called for an unreachable database, with the error itself", async ({
+    world,
+  }) => {
     const errors: [unknown, string][] = [];
     const { holdfast, faults } = world.member({
       onError: (error, { event }) => {
@@ -310,7 +312,7 @@ export function hooksSuite(test: WorldTest): void {
     expect(errors).toEqual([[gone, "store.failed"]]);
   });
 
-  test("what is wrong with hooks, logs and middleware is refused by name", async ({ world }) => {
+  test("problems of hooks, logs and middleware are refused by name", async ({ world }) => {
     const { holdfast } = world.member();
     const wrong = {
       onStart: 1,

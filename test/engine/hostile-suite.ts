@@ -136,7 +136,7 @@ async function meet(
 }
 
 export function hostileSuite(test: WorldTest): void {
-  test("whatever a handler throws, it has failed with a code", async ({ world }) => {
+  test("every thrown value fails the run with a code", async ({ world }) => {
     const behaviours = THROWN.map(([what, make]) => [what, () => throwIt(make())] as const);
     const failed = (code: string) => ({ status: "failed", attempt: 2, told: code });
     expect(await meet(world, behaviours)).toEqual(
@@ -144,7 +144,7 @@ export function hostileSuite(test: WorldTest): void {
     );
   });
 
-  test("whatever a handler returns, it has completed", async ({ world }) => {
+  test("every returned value completes the run", async ({ world }) => {
     const completed = (result: unknown) => ({ status: "completed", attempt: 1, told: result });
     expect(await meet(world, RETURNED)).toEqual(
       Object.fromEntries(RETURNED.map(([what, , stored]) => [what, completed(stored)])),

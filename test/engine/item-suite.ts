@@ -137,9 +137,7 @@ export function itemSuite(test: WorldTest): void {
     expect(faults.of("items.done")).toEqual([]);
   });
 
-  test("a later attempt reads what is done once, however many items there are", async ({
-    world,
-  }) => {
+  test("a later attempt reads done items once, however many there are", async ({ world }) => {
     const { holdfast, faults } = world.member();
     const keys = Array.from({ length: 300 }, (_, n) => `${n}`);
     const study = holdfast.job("study", {
@@ -211,7 +209,7 @@ export function itemSuite(test: WorldTest): void {
     expect((await holdfast.runs.get(id))?.items.byOutcome).toEqual({ ok: 2 });
   });
 
-  test("the same key at the same time is done once, and both callers are told", async ({
+  test("the same key at the same time is done once, and both callers get the value", async ({
     world,
   }) => {
     let calls = 0;
@@ -276,7 +274,7 @@ export function itemSuite(test: WorldTest): void {
     expect(run.items).toEqual({ total: 7, byOutcome: { failed: 6, ok: 1 } });
   });
 
-  test("a holder that lost its run stores no item and is told (S3)", async ({ world }) => {
+  test("a holder that lost its run stores no item and gets an error (S3)", async ({ world }) => {
     const one = world.member();
     const other = world.member();
     const door = new Door();
@@ -327,9 +325,7 @@ export function itemSuite(test: WorldTest): void {
     });
   }
 
-  test("an attempt that is told to stop begins no item and records no failure for it", async ({
-    world,
-  }) => {
+  test("an aborted attempt begins no item and records no failure for it", async ({ world }) => {
     const { holdfast } = world.member();
     const begun: string[] = [];
     const record = { onError: "record" } as const;
@@ -349,7 +345,7 @@ export function itemSuite(test: WorldTest): void {
     expect((await holdfast.runs.get(id))?.items.byOutcome).toEqual({ ok: 1 });
   });
 
-  test("an item with tx is stored with what it did, or neither is", async ({ world }) => {
+  test("an item with tx is stored with its writes, or neither is", async ({ world }) => {
     const effects = await Effects.open(world);
     const run = await ran(world, async (ctx) => {
       const item = (key: string, fn: (tx: unknown) => unknown, options: ItemOptions = {}) =>

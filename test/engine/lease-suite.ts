@@ -59,7 +59,7 @@ export function leaseSuite(test: WorldTest): void {
     expectEnded(await world.record(id), "failed", 2);
   });
 
-  test("a run that has ended is renewed until its result is stored, so nobody starts it again", async ({
+  test("a run that has ended is renewed until its result is stored, so that no instance starts it again", async ({
     world,
   }) => {
     const one = world.member();
@@ -192,7 +192,7 @@ export function leaseSuite(test: WorldTest): void {
     await world.ended(id);
   });
 
-  test("a holder that wakes up after a takeover is told, and what it says is not stored", async ({
+  test("a holder that wakes up after a takeover gets an error, and its later calls are not stored", async ({
     world,
   }) => {
     const one = world.member();
@@ -254,7 +254,9 @@ export function leaseSuite(test: WorldTest): void {
     expect(heard(one, "run.stale")).toMatchObject([{ run: id, fence }]);
   });
 
-  test("a holder whose lease expired but whom nobody followed goes on", async ({ world }) => {
+  test("a holder goes on after its lease expired if no instance reclaimed the run", async ({
+    world,
+  }) => {
     const { holdfast, clock } = world.member();
     const signals: AbortSignal[] = [];
     const study = holdfast.job("study", {
@@ -461,7 +463,7 @@ export function leaseSuite(test: WorldTest): void {
     expect(JSON.parse(run.error as string)).toMatchObject({ code: "LEASE_EXPIRED" });
   });
 
-  test("where a loss would be final, the start is stored before the handler begins", async ({
+  test("if a loss would be final, the start is stored before the handler begins", async ({
     world,
   }) => {
     const { holdfast, faults } = world.member();
@@ -483,7 +485,7 @@ export function leaseSuite(test: WorldTest): void {
     expect(marked.splice(0)).toEqual([false]);
   });
 
-  test("a run whose start could not be stored is not begun by somebody who lost it", async ({
+  test("a run whose start could not be stored is not begun by an instance that lost it", async ({
     world,
   }) => {
     const one = world.member();

@@ -73,7 +73,7 @@ export function limitSuite(test: WorldTest): void {
     }
   });
 
-  test("what a crashed instance held is taken over, and no room is lost", async ({ world }) => {
+  test("runs of a crashed instance are reclaimed, and no capacity is lost", async ({ world }) => {
     const { members, most } = await limitedInstances(world, {
       concurrency: { limit: 1, key: "account" },
       lease: "2s",

@@ -135,7 +135,7 @@ export function lockSuite(test: WorldTest): void {
     await world.clock.until(taken.answer);
   });
 
-  test("what the function threw under a lost lock is the cause of the LeaseLostError", async ({
+  test("the error of a function under a lost lock is the cause of the LeaseLostError", async ({
     world,
   }) => {
     const { holdfast } = world.member();
@@ -150,7 +150,7 @@ export function lockSuite(test: WorldTest): void {
     expect((error as Error).cause).toBe(why);
   });
 
-  test("a function that ends before it could hear of the loss is told all the same", async ({
+  test("a function that ends before the loss is noticed gets the error as well", async ({
     world,
   }) => {
     const { holdfast } = world.member();
@@ -158,7 +158,7 @@ export function lockSuite(test: WorldTest): void {
     await expect(world.clock.until(answer)).rejects.toBeInstanceOf(LeaseLostError);
   });
 
-  test("a holder that slept beyond its lease keeps the lock if nobody took it", async ({
+  test("a holder that slept beyond its lease keeps the lock if no other call took it", async ({
     world,
   }) => {
     const one = world.member();
@@ -259,7 +259,9 @@ export function lockSuite(test: WorldTest): void {
     expect(await one.holdfast.locks.stats()).toMatchObject({ expired: 1 });
   });
 
-  test("a database that is away is told to the caller, and nothing has run", async ({ world }) => {
+  test("an unreachable database is an error for the caller, and nothing has run", async ({
+    world,
+  }) => {
     const { holdfast, faults } = world.member();
     await holdfast.locks.list();
     faults.goDown();
@@ -280,7 +282,7 @@ export function lockSuite(test: WorldTest): void {
     expect(ran).toBe(false);
   });
 
-  test("a call that waits gets the lock when it is free, or hears that its time is over", async ({
+  test("a waiting call gets the lock when it is free, or returns when its time is over", async ({
     world,
   }) => {
     const one = world.member();
@@ -397,7 +399,7 @@ export function lockSuite(test: WorldTest): void {
     await expect(world.clock.until(answer)).rejects.toBeInstanceOf(LeaseLostError);
   });
 
-  test("expired locks are ended once a minute by whoever was started, and old history is removed", async ({
+  test("expired locks are ended once a minute by any started instance, and old history is removed", async ({
     world,
   }) => {
     const dead = world.member();
@@ -427,7 +429,7 @@ export function lockSuite(test: WorldTest): void {
     expect(faults.of("locks.tidy")).toHaveLength(2);
   });
 
-  test("where locking is off, the function runs without a fence and every start says so", async ({
+  test("with locking off, the function runs without a fence and every start logs that", async ({
     world,
   }) => {
     const one = world.member({ locking: false });
@@ -447,7 +449,7 @@ export function lockSuite(test: WorldTest): void {
     expect(one.faults.of("locks.acquire")).toEqual([]);
   });
 
-  test("a stop tells those who wait, gives functions their grace, then aborts them and lets go", async ({
+  test("a stop ends waiting calls, gives functions their grace, then aborts them and releases their locks", async ({
     world,
   }) => {
     const one = world.member();
@@ -484,7 +486,7 @@ export function lockSuite(test: WorldTest): void {
     void answer;
   });
 
-  test("what is wrong with a call is named, all at once, and nothing runs", async ({ world }) => {
+  test("problems of a call are named, all at once, and nothing runs", async ({ world }) => {
     const { holdfast, faults } = world.member();
     const never = () => {
       throw new Error("It ran.");

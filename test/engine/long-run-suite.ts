@@ -38,7 +38,7 @@ export function longRunSuite(test: WorldTest): void {
     });
   });
 
-  test("progress told a thousand times a second is one write a second, and the last word is stored", async ({
+  test("a thousand progress reports a second are one write a second, and the last one is stored", async ({
     world,
   }) => {
     const { holdfast, clock, faults } = world.member();
@@ -78,7 +78,9 @@ export function longRunSuite(test: WorldTest): void {
     expect(Number(after.leaseUntil)).toBeGreaterThanOrEqual(Number(before.leaseUntil) + 5_000);
   });
 
-  test("who lost its run is told so by its progress, and changes nothing", async ({ world }) => {
+  test("a holder that lost its run gets an error from its progress, and changes nothing", async ({
+    world,
+  }) => {
     const one = world.member();
     const other = world.member();
     const refused = new Door<unknown>();
@@ -112,7 +114,7 @@ export function longRunSuite(test: WorldTest): void {
     expect((await other.holdfast.runs.logs(id)).lines).toEqual([]);
   });
 
-  test("a database that is away delays what was told and fails no run", async ({ world }) => {
+  test("an unreachable database delays progress and fails no run", async ({ world }) => {
     const { holdfast, clock, faults } = world.member();
     const study = holdfast.job("study", {
       run: async (_, ctx) => {

@@ -76,7 +76,7 @@ export function metricsSuite(test: WorldTest): void {
     ]);
   });
 
-  test("of two instances that decide the same tick one has won it and the other has lost it", async ({
+  test("of two instances that decide the same tick one counts it as won and the other as lost", async ({
     world,
   }) => {
     const members = [world.member(), world.member()];
@@ -105,9 +105,7 @@ export function metricsSuite(test: WorldTest): void {
     ).toEqual([{ event: "tick.lost", schedule: "minutely" }]);
   });
 
-  test("a database that is away costs the reading nothing but what it would have told", async ({
-    world,
-  }) => {
+  test("without a database only its figures are missing", async ({ world }) => {
     const member = world.member();
     const study = member.holdfast.job("study", { run: () => undefined });
     await member.holdfast.start();
@@ -165,7 +163,7 @@ export function metricsSuite(test: WorldTest): void {
     ]);
   });
 
-  test("slots in use are told while runs are executed", async ({ world }) => {
+  test("slots in use are counted while runs are executed", async ({ world }) => {
     const member = world.member();
     const door = new Door();
     const study = member.holdfast.job("study", {

@@ -129,7 +129,7 @@ export function monitorSuite(test: WorldTest): void {
     expect(await wrong()).toEqual([]);
   });
 
-  test("a start tells how long it took, and is waited for from there on, once", async ({
+  test("a start gives the duration, and its end is awaited from there on, once", async ({
     world,
   }) => {
     const { ping, explain, holdfast, pass } = await monitored(world);
@@ -297,7 +297,7 @@ export function monitorSuite(test: WorldTest): void {
     expect(await wrong()).toEqual([]);
   });
 
-  test("what needs a run here is refused, and so is a check-in for what runs here", async ({
+  test("triggers, backfills and retries of a monitor are refused, and so are check-ins for other schedules", async ({
     world,
   }) => {
     const { holdfast, ping, pass } = await monitored(world);

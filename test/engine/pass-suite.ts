@@ -15,7 +15,7 @@ async function dueOnce(world: World, run?: Parameters<typeof student>[1]) {
 }
 
 export function passSuite(test: WorldTest): void {
-  test("a call fires what is due, executes it, and says so", async ({ world }) => {
+  test("a call fires and executes due work, and reports it", async ({ world }) => {
     const { one } = await dueOnce(world);
     const answer = await world.clock.until(one.holdfast.tick());
     const [run] = (await one.holdfast.runs.list()).runs;
@@ -42,7 +42,9 @@ export function passSuite(test: WorldTest): void {
     expect(one.faults.calls.map(({ verb }) => verb)).toEqual(["work.poll", "alerts.takeTurn"]);
   });
 
-  test("of many calls at once one fires the tick, and it is executed once", async ({ world }) => {
+  test("of many concurrent calls one fires the tick, and it is executed once", async ({
+    world,
+  }) => {
     const { one, other } = await dueOnce(world);
     const calls = Array.from({ length: 20 }, (_, index) =>
       (index % 2 === 0 ? one : other).holdfast.tick(),
@@ -94,7 +96,7 @@ export function passSuite(test: WorldTest): void {
     },
   );
 
-  test("what still runs when the budget ends is told to stop and handed back, its attempt not burnt", async ({
+  test("handlers that still run when the budget ends are aborted and handed back, without using an attempt", async ({
     world,
   }) => {
     const { one } = await dueOnce(world, {
@@ -154,7 +156,7 @@ export function passSuite(test: WorldTest): void {
     expect((await other.holdfast.schedules.get("weekly"))?.job).toBe("study");
   });
 
-  test("where only calls keep things going, the first of an hour removes what is past its time", async ({
+  test("if only calls do the work, the first one of an hour applies retention", async ({
     world,
   }) => {
     const { holdfast, study, faults } = student(world, { options: { retention: "1d" } });
@@ -176,7 +178,7 @@ export function passSuite(test: WorldTest): void {
     expect(pruned()).toBe(1);
   });
 
-  test("a removal that fails is told of, and the call has its answer", async ({ world }) => {
+  test("a failed removal is reported, and the call returns its result", async ({ world }) => {
     const { holdfast, faults } = student(world);
     const failed: string[] = [];
     holdfast.on("store.failed", ({ what }) => void failed.push(what));
@@ -185,7 +187,7 @@ export function passSuite(test: WorldTest): void {
     expect(failed).toEqual(["retention"]);
   });
 
-  test("what was told to stop long ago and did not is ended by a call that executes nothing", async ({
+  test("a run that ignored its cancel for long is ended by a call that executes nothing", async ({
     world,
   }) => {
     const { holdfast, study } = student(world);

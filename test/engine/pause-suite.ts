@@ -183,7 +183,7 @@ export function pauseSuite(test: WorldTest): void {
     expect(past.evidence.join("\n")).toContain("while everything is paused, no schedule fires");
   });
 
-  test("what is wrong is refused with its field", async ({ world }) => {
+  test("wrong options are refused with their field", async ({ world }) => {
     const { holdfast } = student(world);
     await expect(holdfast.pause({ nte: "x" } as never)).rejects.toThrow(ConfigurationError);
     await expect(holdfast.pause({ note: 5 } as never)).rejects.toThrow("pause().note");

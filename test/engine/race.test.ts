@@ -119,7 +119,7 @@ const acts = fc.array(
   { minLength: 2, maxLength: 8 },
 );
 
-test("whatever happens to a schedule at once, a tick has one row and one run, and runs do not overlap", async () => {
+test("under concurrent changes of a schedule, a tick has one row and one run, and runs do not overlap", async () => {
   await fc.assert(
     fc.asyncProperty(fc.scheduler(), acts, async (s, chosen) => {
       const room = new Room(s);

@@ -65,7 +65,7 @@ export function remoteEndSuite(test: WorldTest): void {
     expect(hooks).toHaveLength(1);
   });
 
-  test("of two completes with different results that meet, one is stored and the other is a conflict", async ({
+  test("of two concurrent completes with different results one is stored and the other is a conflict", async ({
     world,
   }) => {
     const { holdfast, claim } = await told(world);
@@ -79,7 +79,7 @@ export function remoteEndSuite(test: WorldTest): void {
     expect(await holdfast.runs.get(grant.id)).toMatchObject({ result: { result: stored } });
   });
 
-  test("a failed attempt calls onFailure and says whether it is tried again; a hook that throws harms nobody", async ({
+  test("a failed attempt calls onFailure with whether it is retried; an error of a hook has no effect", async ({
     world,
   }) => {
     const { member, holdfast, hooks, claim, id } = await told(world);
@@ -96,7 +96,7 @@ export function remoteEndSuite(test: WorldTest): void {
     expect(await world.status(id)).toBe("failed");
   });
 
-  test("a released run is neither: no hook is called, its attempt is given back, and it is told", async ({
+  test("a released run is neither: no hook is called, its attempt is refunded, and it is logged", async ({
     world,
   }) => {
     const { member, holdfast, hooks, claim, id } = await told(world);

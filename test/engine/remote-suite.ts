@@ -8,7 +8,7 @@ import { expectEnded, type WorldTest } from "./world.js";
 const FAILURE = { error: { message: "It went wrong far away." }, permanent: true } as const;
 
 export function remoteSuite(test: WorldTest): void {
-  test("a failure that was told twice is acknowledged twice", async ({ world }) => {
+  test("a failure that was reported twice is acknowledged twice", async ({ world }) => {
     const { holdfast } = world.member();
     holdfast.job("far", { lease: "10s" });
     const { id } = await holdfast.enqueue("far", null);

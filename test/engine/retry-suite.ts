@@ -126,9 +126,7 @@ export function retrySuite(test: WorldTest): void {
     });
   });
 
-  test("what a server answered decides whether and when a run is tried again", async ({
-    world,
-  }) => {
+  test("the response of a server decides whether and when a run is retried", async ({ world }) => {
     const { holdfast } = world.member();
     const startedAt: number[] = [];
     const call = holdfast.job<number>("call", {
@@ -224,7 +222,7 @@ export function retrySuite(test: WorldTest): void {
     });
   });
 
-  test("a handler gets what the schema makes of the stored input", async ({ world }) => {
+  test("a handler gets the output of the schema for the stored input", async ({ world }) => {
     const { holdfast } = world.member();
     const study = holdfast.job("study", {
       input: z.object({

@@ -21,7 +21,9 @@ export function rhythmSuite(test: WorldTest): void {
     expect(Math.max(...gaps)).toBeLessThanOrEqual(1_201);
   });
 
-  test("whoever looks for alerts asks five times a minute, the others once", async ({ world }) => {
+  test("the instance with the turn for alerts sends five statements a minute, the others one", async ({
+    world,
+  }) => {
     const members = [world.member(), world.member()];
     for (const { holdfast } of members) {
       holdfast.job("study", { run: () => "done" });
@@ -133,7 +135,7 @@ export function rhythmSuite(test: WorldTest): void {
       expect(params.limit * input.length).toBeLessThanOrEqual(40_000_000);
   });
 
-  test("an instance that runs nothing claims nothing, whatever it is told of", async ({
+  test("an instance that runs nothing claims nothing, whichever wake-ups it gets", async ({
     world,
   }) => {
     const { holdfast, faults } = world.member();

@@ -45,7 +45,7 @@ export function runIfDueSuite(test: WorldTest): void {
     });
   });
 
-  test("of many calls at once one executes it, and the others are told who holds it", async ({
+  test("of many concurrent calls one executes it, and the others get its holder", async ({
     world,
   }) => {
     const { one, other } = await due(world, { run: () => sleep(world, 5 * SECOND) });

@@ -40,7 +40,7 @@ export function runSuite(test: WorldTest): void {
     expect(await world.status(id)).toBe("completed");
   });
 
-  test("a handler is told which run, attempt, fence and mode it has", async ({ world }) => {
+  test("a handler gets its run, attempt, fence and mode", async ({ world }) => {
     const { holdfast } = world.member();
     const seen: Pick<RunContext, "runId" | "attempt" | "fence" | "mode" | "idempotencyKey">[] = [];
     const study = holdfast.job("study", {
@@ -273,7 +273,9 @@ export function runSuite(test: WorldTest): void {
     expect((await holdfast.runs.list({ limit: 100 })).runs).toHaveLength(49);
   });
 
-  test("a waiter hears of a run at once, also while others keep coming", async ({ world }) => {
+  test("a waiter gets the end of a run at once, also while others keep coming", async ({
+    world,
+  }) => {
     const worker = world.member().holdfast;
     const door = new Door();
     worker.job("study", { run: () => door.opened });

@@ -66,7 +66,7 @@ export function scheduleBackfillSuite(test: WorldTest): void {
     expect(await ledger(world)).toEqual(before);
   });
 
-  test("a second backfill passes what the first completed, unless it is told to take all", async ({
+  test("a second backfill skips completed ticks of the first, unless it asks for all", async ({
     world,
   }) => {
     let isFailing = true;

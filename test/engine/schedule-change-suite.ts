@@ -77,7 +77,7 @@ export function scheduleChangeSuite(test: WorldTest): void {
     expect(await runLines(world)).toEqual(["scheduled 12:01 completed"]);
   });
 
-  test("pausing twice keeps who did it first; another note begins a new stretch", async ({
+  test("a second pause keeps the author of the first; another note begins a new stretch", async ({
     world,
   }) => {
     const { schedules } = student(world).holdfast;
@@ -164,7 +164,7 @@ export function scheduleChangeSuite(test: WorldTest): void {
     expect((await stateOf(world)).nextAt).toBe(NOON + HOUR);
   });
 
-  test("of two who go by the same version one is refused, whatever came between look and change", async ({
+  test("of two changes based on the same version one is refused, whatever happened in between", async ({
     world,
   }) => {
     const { holdfast } = student(world, {});
@@ -244,7 +244,7 @@ export function scheduleChangeSuite(test: WorldTest): void {
     expect(kinds).toEqual(["created", "deleted", "recreated", "deleted", "recreated"]);
   });
 
-  test("what is wrong is refused with its field, and nothing is half-created", async ({
+  test("wrong options are refused with their field, and nothing is half-created", async ({
     world,
   }) => {
     const { schedules } = student(world).holdfast;

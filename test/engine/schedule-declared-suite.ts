@@ -35,7 +35,7 @@ function process(
 }
 
 export function scheduleDeclaredSuite(test: WorldTest): void {
-  test("a start makes what is declared, and an equal declaration changes nothing at all", async ({
+  test("a start stores the declarations, and an equal declaration changes nothing at all", async ({
     world,
   }) => {
     const first = process(world, { s: { ...HOURLY, input: { a: 1 } }, once: { at: at(MINUTE) } });
@@ -91,7 +91,7 @@ export function scheduleDeclaredSuite(test: WorldTest): void {
     expect((await young.holdfast.schedules.get("s"))?.status).toBe("active");
   });
 
-  test("`plan` shows what a rollback would move, `apply` does it, and it stays", async ({
+  test("`plan` shows the changes of a rollback, `apply` makes them, and they stay", async ({
     world,
   }) => {
     const old = process(world, { s: HOURLY });
@@ -169,7 +169,7 @@ export function scheduleDeclaredSuite(test: WorldTest): void {
     ]);
   });
 
-  test("a process with the scheduler off makes nothing, but what it declares has not vanished", async ({
+  test("a process with the scheduler off stores nothing, but its declarations have not vanished", async ({
     world,
   }) => {
     const worker = process(world, { s: HOURLY });
@@ -206,7 +206,7 @@ export function scheduleDeclaredSuite(test: WorldTest): void {
     });
   });
 
-  test("what vanished is reported and paused once nobody announces it, and resumed when declared again", async ({
+  test("a vanished schedule is reported and paused once no instance announces it, and resumed when declared again", async ({
     world,
   }) => {
     const old = process(world, { s: HOURLY, t: HOURLY });
@@ -333,7 +333,7 @@ export function scheduleDeclaredSuite(test: WorldTest): void {
     expect((await runRecords(world, "s")).length).toBeGreaterThan(fired);
   });
 
-  test("where releases do not compare, a schedule that was revived for a moment is paused within two minutes of it", async ({
+  test("if releases do not compare, a schedule that was revived for a moment is paused within two minutes of it", async ({
     world,
   }) => {
     const young = process(world, {});
@@ -373,7 +373,7 @@ export function scheduleDeclaredSuite(test: WorldTest): void {
     ]);
   });
 
-  test("what was declared without the name of an app belongs to the first app that declares it", async ({
+  test("a schedule that was declared without an app name belongs to the first app that declares it", async ({
     world,
   }) => {
     const nameless = process(world, { s: HOURLY, t: HOURLY }, { poll: "10s" });

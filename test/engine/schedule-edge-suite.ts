@@ -43,7 +43,7 @@ export function scheduleEdgeSuite(test: WorldTest): void {
     expect(when.calendars).toEqual([{ name: "c", rules: calendar?.rules }]);
   });
 
-  test("an edit, a resume and a recreation lift what a failure holds back", async ({ world }) => {
+  test("an edit, a resume and a recreation end a hold after a failure", async ({ world }) => {
     const { holdfast } = student(world, {
       run: () => {
         throw new Error("no");
@@ -112,7 +112,7 @@ export function scheduleEdgeSuite(test: WorldTest): void {
     expect(await runLines(world)).toEqual(["scheduled 12:01 cancelled", "test - running"]);
   });
 
-  test("what is caught up comes before the tick on time, and is not replaced by it", async ({
+  test("catch-up runs come before the tick on time, and it does not replace them", async ({
     world,
   }) => {
     const { holdfast } = student(world);

@@ -70,7 +70,7 @@ export function scheduleFailureSuite(test: WorldTest): void {
     expect(faults.of("work.poll").length).toBeLessThan(500);
   });
 
-  test("a schedule whose job nobody knows is broken with a row and an event, and the others go on", async ({
+  test("a schedule with an unknown job is broken with a row and an event, and the others go on", async ({
     world,
   }) => {
     const member = student(world);
@@ -125,7 +125,7 @@ export function scheduleFailureSuite(test: WorldTest): void {
     expect(await holdfast.schedules.get("t")).toBeNull();
   });
 
-  test("a broken schedule with a backfill stops nobody else", async ({ world }) => {
+  test("a broken schedule with a backfill stops no other schedule", async ({ world }) => {
     const door = new Door();
     const { holdfast, ran } = student(world, {
       run: ({ mode }) => (mode === "backfill" ? door.opened : undefined),

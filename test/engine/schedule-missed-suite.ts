@@ -103,7 +103,7 @@ export function scheduleMissedSuite(test: WorldTest): void {
     expect(await ledger(world, "t")).toEqual(["13:00 late"]);
   });
 
-  test("catch-up goes in sequence, before what is on time, whatever the overlap", async ({
+  test("catch-up runs execute in sequence, before the tick on time, under every overlap policy", async ({
     world,
   }) => {
     let atOnce = 0;
@@ -140,7 +140,7 @@ export function scheduleMissedSuite(test: WorldTest): void {
     expect(await ledger(world)).toEqual(["12:10..12:50 nobody ×5", "13:00 on_time"]);
   });
 
-  test("a missed stretch says who looked last and is told in one line", async ({ world }) => {
+  test("a missed stretch names the last poll and is logged in one line", async ({ world }) => {
     const early = student(world);
     await early.holdfast.start();
     await world.clock.advance(5 * SECOND);
@@ -172,7 +172,7 @@ export function scheduleAbsenceSuite(test: WorldTest): void {
     expect(members.flatMap((member) => heard(member, "schedule.stuck"))).toEqual([]);
   });
 
-  test("a poll of somebody else a moment before does not make an absence look like a stuck schedule", async ({
+  test("a poll of another instance a moment before does not make an absence look like a stuck schedule", async ({
     world,
   }) => {
     const member = student(world);
@@ -214,7 +214,7 @@ export function scheduleAbsenceSuite(test: WorldTest): void {
     expect(heard(member, "schedule.stuck")).toEqual([]);
   });
 
-  test("a minutely schedule is back in cadence two polls after 200 days of nobody", async ({
+  test("a minutely schedule is back in cadence two polls after 200 days without an instance", async ({
     world,
   }) => {
     const { holdfast, faults, ran } = student(world);

@@ -266,7 +266,7 @@ export function scheduleOverlapSuite(test: WorldTest): void {
     expect(run).toMatchObject({ status: "completed", attempt: 2 });
   });
 
-  test("a run that is told to stop and does not is replaced after its grace", async ({ world }) => {
+  test("a run that ignores its signal is replaced after its grace", async ({ world }) => {
     const member = student(world, {
       run: async ({ signal }) => {
         await aborted(signal);

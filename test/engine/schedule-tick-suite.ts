@@ -18,7 +18,7 @@ import {
 import type { WorldTest } from "./world.js";
 
 export function scheduleTickSuite(test: WorldTest): void {
-  test("a tick fires at its time, and the handler is told tick, lateness and mode", async ({
+  test("a tick fires at its time, and the handler gets tick, lateness and mode", async ({
     world,
   }) => {
     const seen: unknown[] = [];
@@ -137,7 +137,7 @@ export function scheduleTickSuite(test: WorldTest): void {
     expect((await holdfast.schedules.get("bound"))?.status).toBe("ended");
   });
 
-  test("what dates and calendars exclude is no tick and has no row", async ({ world }) => {
+  test("times that dates and calendars exclude are no ticks and have no row", async ({ world }) => {
     const { holdfast } = student(world);
     await holdfast.calendars.upsert("holidays", { dates: ["2026-01-19"] });
     await holdfast.schedules.upsert("s", {

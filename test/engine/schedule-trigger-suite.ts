@@ -144,7 +144,7 @@ export function scheduleTriggerSuite(test: WorldTest): void {
     expect(await ledger(world)).toEqual(["13:00 on_time"]);
   });
 
-  test("`ifDue` answers not_due with the next time, paused, and fires what was missed by the policy", async ({
+  test("`ifDue` returns not_due with the next time, or paused, and fires missed ticks by the policy", async ({
     world,
   }) => {
     const { schedules } = student(world).holdfast;

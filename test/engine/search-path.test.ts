@@ -42,7 +42,7 @@ create function public.json_array_elements_text(jsonb) returns setof text langua
   $$ select pg_catalog.nextval('public.sprung'); select ''::text $$;
 `;
 
-describe.skipIf(SERVER === undefined)("what another role planted in public", () => {
+describe.skipIf(SERVER === undefined)("objects that another role created in public", () => {
   const server = new pg.Client(SERVER);
   const admin = new pg.Pool({ connectionString: urlOf(() => undefined), max: 2 });
 

@@ -154,7 +154,7 @@ export function sleeperSuite(test: WorldTest): void {
     expect(await prune()).toBe(1);
   });
 
-  test("a run has at most 10,000 steps and waits, and what is stored already still counts", async ({
+  test("a run has at most 10,000 steps and waits, and stored ones still count", async ({
     world,
   }) => {
     const started = await begun(world, async (ctx) => {
@@ -211,7 +211,7 @@ export function sleeperSuite(test: WorldTest): void {
     expect(await world.rows(`select name from ${world.table("step")}`)).toEqual([]);
   });
 
-  test("a value that is refused fails the run for good where nobody catches it", async ({
+  test("a refused value fails the run for good if no handler catches the error", async ({
     world,
   }) => {
     const { id } = await begun(world, (ctx) => ctx.step("large", () => "x".repeat(1_048_577)), {

@@ -83,7 +83,7 @@ describe("a SQLite file that is no longer in its place", () => {
     });
   }
 
-  test("a process that only enqueues looks before the first write after a pause, and what it was refused stays refused", async ({
+  test("a process that only enqueues checks the file before the first write after a pause, and refused runs stay refused", async ({
     file,
   }) => {
     let pausedMs = 0;
@@ -166,7 +166,7 @@ async function refusal(file: string): Promise<unknown> {
 }
 
 describe.skipIf(process.platform === "win32")("a SQLite file that may only be read", () => {
-  test("whoever may not write the file gets STORE_READ_ONLY, which says what to do", async ({
+  test("without the right to write the file it gets STORE_READ_ONLY, with the next step", async ({
     file,
   }) => {
     await existing(file);
@@ -179,7 +179,7 @@ describe.skipIf(process.platform === "win32")("a SQLite file that may only be re
     });
   });
 
-  test("whoever may not even read the file, or reach its folder, gets STORE_READ_ONLY too", async ({
+  test("without the right to read the file, or to reach its folder, it gets STORE_READ_ONLY too", async ({
     file,
   }) => {
     await existing(file);
@@ -200,7 +200,7 @@ describe.skipIf(process.platform === "win32")("a SQLite file that may only be re
     expect((refused as Error).message).toMatch(/database: .* is a folder; give the path of a file/);
   });
 
-  test("whoever may not write the folder gets STORE_READ_ONLY, whether or not the file is there", async ({
+  test("without the right to write the folder it gets STORE_READ_ONLY, whether or not the file exists", async ({
     file,
   }) => {
     const inside = path.join(path.dirname(file), "folder", "app.db");

@@ -45,7 +45,7 @@ function absent(failure: StoreUnavailableError, options: HoldfastOptions = {}) {
 const AWAY = new StoreUnavailableError({ tried: "connect to PostgreSQL" });
 
 describe("a start without a database", () => {
-  test("waits for 30 s, says so every five seconds, and then fails with what was wrong", async () => {
+  test("waits for 30 s, logs that every five seconds, and then fails with the cause", async () => {
     const { holdfast, clock, scene } = absent(AWAY);
     const startedMs = clock.monotonicMs();
     await expect(clock.until(holdfast.start())).rejects.toBe(AWAY);

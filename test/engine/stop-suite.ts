@@ -6,7 +6,7 @@ import { ShutdownError, StoppedError } from "../../src/shared/errors.js";
 import { aborted, Door, expectEnded, heard, obedient, type WorldTest } from "./world.js";
 
 export function stopSuite(test: WorldTest): void {
-  test("what runs may end within the grace, and is counted as finished", async ({ world }) => {
+  test("runs may end within the grace, and are counted as finished", async ({ world }) => {
     const { holdfast, clock } = world.member();
     const signals: AbortSignal[] = [];
     const study = holdfast.job("study", {
@@ -27,7 +27,7 @@ export function stopSuite(test: WorldTest): void {
     for (const { id } of enqueued) expectEnded(await world.record(id), "completed", 1);
   });
 
-  test("what runs longer is told to stop and handed back, and its attempt is not burnt", async ({
+  test("runs that take longer are aborted and handed back, without using an attempt", async ({
     world,
   }) => {
     const { holdfast } = world.member();
@@ -54,7 +54,7 @@ export function stopSuite(test: WorldTest): void {
     expectEnded(await world.ended(id), "completed", 1);
   });
 
-  test("what does not stop is abandoned: its lease runs out by itself", async ({ world }) => {
+  test("a run that does not stop is abandoned: its lease expires by itself", async ({ world }) => {
     const { holdfast, clock, faults } = world.member();
     const study = holdfast.job("study", {
       run: async () => {
@@ -85,7 +85,7 @@ export function stopSuite(test: WorldTest): void {
     expect((await world.record(id)).result).toBe('"by the heir"');
   });
 
-  test("what was claimed and not begun is handed back at once", async ({ world }) => {
+  test("claimed runs that have not begun are handed back at once", async ({ world }) => {
     const { holdfast, clock } = world.member();
     const study = holdfast.job<number>("study", { run: (ms) => clock.sleep(ms) });
     await holdfast.start({ worker: { concurrency: 2 } });
@@ -107,7 +107,7 @@ export function stopSuite(test: WorldTest): void {
     expect(report).toEqual({ finished: 2, handedBack: 10, abandoned: 0 });
   });
 
-  test("what a claim brings after the stop began is handed back, not started", async ({
+  test("runs of a claim that returns after the stop began are handed back, not started", async ({
     world,
   }) => {
     const { holdfast, faults } = world.member();
@@ -259,7 +259,7 @@ export function stopSuite(test: WorldTest): void {
     await expect(holdfast.runs.get(id)).rejects.toThrow(StoppedError);
   });
 
-  test("whoever still waits for a run when its instance stops is told", async ({ world }) => {
+  test("a waiter for a run gets an error when its instance stops", async ({ world }) => {
     const { holdfast } = world.member();
     const study = holdfast.job("study", {});
     const { id } = await study.enqueue({});
@@ -270,7 +270,7 @@ export function stopSuite(test: WorldTest): void {
     await expect(waiting).rejects.toThrow(StoppedError);
   });
 
-  test("a wait whose first look is answered only after the stop is told as well", async ({
+  test("a waiter whose first read returns only after the stop gets the error as well", async ({
     world,
   }) => {
     const { holdfast, faults, clock } = world.member();
@@ -286,7 +286,7 @@ export function stopSuite(test: WorldTest): void {
     expect(clock.timerCount).toBe(0);
   });
 
-  test("a run that was just told that its time is over leaves no timer behind", async ({
+  test("a run that was just aborted by its time limit leaves no timer behind", async ({
     world,
   }) => {
     const { holdfast, clock } = world.member();

@@ -26,7 +26,7 @@ async function withSpans(work: (spans: Spans) => Promise<void>): Promise<void> {
 }
 
 export function tracingSuite(test: WorldTest): void {
-  test("a request, its enqueue, the claim, every attempt and what the handler does are one trace", ({
+  test("a request, its enqueue, the claim, every attempt and the handler's own spans are one trace", ({
     world,
   }) =>
     withSpans(async (spans) => {
@@ -236,7 +236,7 @@ export function tracingSuite(test: WorldTest): void {
       ]);
     }));
 
-  test("what is not the module is refused, with a right example", ({ world }) => {
+  test("a value that is not the module is refused, with a right example", ({ world }) => {
     for (const telemetry of [{ opentelemetry: {} }, { otel: 1 }, 7]) {
       expect(() => world.member({ telemetry: telemetry as never })).toThrow(ConfigurationError);
     }

@@ -291,7 +291,7 @@ for (const [engine, make] of ENGINES) {
   });
 }
 
-describe.runIf(POSTGRES_URL)("what is stale by the real clock", () => {
+describe.runIf(POSTGRES_URL)("stale runs by the real clock", () => {
   base("a silent run and one over its time are told apart, and cleaned up from SQL", async () => {
     await within(postgresPlace, async (world) => {
       const { holdfast } = world.member();

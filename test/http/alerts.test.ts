@@ -110,7 +110,7 @@ describe.each(DATABASES)("alerts over HTTP on %s", (database) => {
     await house.holdfast.tick();
   }
 
-  test("a pass delivers what it found to every destination, signed, escaped and once", async () => {
+  test("a pass delivers its alerts to every destination, signed, escaped and once", async () => {
     await trouble();
     const { body } = await house.ask("GET", "/api/alerts", { secret: SECRETS.read });
     expect(body).toMatchObject({
@@ -160,7 +160,7 @@ describe.each(DATABASES)("alerts over HTTP on %s", (database) => {
     );
   });
 
-  test("an alert is read, muted, acknowledged and resolved; who did it is kept", async () => {
+  test("an alert is read, muted, acknowledged and resolved; the author is kept", async () => {
     await trouble();
     const { alerts } = await house.holdfast.alerts.list();
     const where = `/api/alerts/${alerts[0]?.id}`;
@@ -205,7 +205,7 @@ describe.each(DATABASES)("alerts over HTTP on %s", (database) => {
     expect((await house.ask("GET", "/api/alerts/00000000")).status).toBe(404);
   });
 
-  test("what is wrong is refused by name, and only an admin may change anything", async () => {
+  test("wrong values are refused by name, and only an admin may change anything", async () => {
     const id = "0199c1f2-5a3e-7c41-9d0b-2f6c1c8e7a55";
     const status = async (method: string, where: string, body?: unknown, secret?: string) =>
       (
@@ -318,7 +318,7 @@ test.skipIf(POSTGRES_URL === undefined)(
   },
 );
 
-test("slow claims: on SQLite a reader that keeps an old snapshot is told of, though not which", async () => {
+test("slow claims: on SQLite a reader that keeps an old snapshot is reported, though not which", async () => {
   const { DatabaseSync } = await import("@photostructure/sqlite");
   const folder = await fs.mkdtemp(path.join(os.tmpdir(), "holdfast-alerts-"));
   const file = path.join(folder, "app.db");

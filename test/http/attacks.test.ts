@@ -89,7 +89,7 @@ describe.each(DATABASES)("on %s", (database) => {
     if (status === 201) expect((await stored(answer.body.id)).input).toEqual(input);
   });
 
-  test("where a run is sent is never for its input or its schedule to say", async () => {
+  test("neither an input nor a schedule can choose where a run is sent", async () => {
     const url = "http://169.254.169.254/latest/meta-data/";
     const asked = await enqueue({ body: { input: { url, worker: url, target: url } } });
     expect(asked.status).toBe(201);

@@ -33,7 +33,7 @@ describe.each(DATABASES)("control over HTTP on %s", (database) => {
     expect((await house.ask("GET", "/api/audit", { secret: SECRETS.trigger })).status).toBe(403);
   });
 
-  test("an instance is made quiet and woken; one that nobody knows is not found", async () => {
+  test("an instance is made quiet and woken; an unknown one is not found", async () => {
     await house.holdfast.tick({ limit: 0 });
     const id = encodeURIComponent(house.holdfast.instanceId);
     const quieted = await house.ask("POST", `/api/instances/${id}/quiet`, {

@@ -138,7 +138,7 @@ describe.each(DATABASES)("callbacks of a dispatched run on %s", (database) => {
     expect(JSON.stringify(house.lines)).not.toContain(SECRETS.admin);
   });
 
-  test("a worker that answered 202 renews, tells, stores and completes through its addresses", async () => {
+  test("a worker that returned 202 renews, reports, stores and completes through its addresses", async () => {
     const order = await dispatched("30s");
     const { runId, fence } = order;
     const beat = await call(order, "heartbeat", { fence });
@@ -184,7 +184,7 @@ describe.each(DATABASES)("callbacks of a dispatched run on %s", (database) => {
     expect(unknown.status).toBe(404);
   });
 
-  test("a cancelled run is told by the next heartbeat, and its failure ends it as cancelled", async () => {
+  test("a cancel is in the next heartbeat's response, and the failure of the run ends it as cancelled", async () => {
     const order = await dispatched("30s");
     const { runId, fence } = order;
     await house.holdfast.runs.cancel(runId);
@@ -355,7 +355,7 @@ describe.each(DATABASES)("callbacks of a dispatched run on %s", (database) => {
     expect(pulled).toBe(1);
   });
 
-  test("whoever guesses tokens is held up as one who guesses secrets", async () => {
+  test("a peer that guesses tokens has to wait like one that guesses secrets", async () => {
     const order = await dispatched("30s");
     const guesses = [];
     for (let i = 0; i < 25; i += 1)

@@ -23,7 +23,7 @@ describe.each(DATABASES)("a check over HTTP on %s", (database) => {
       expect(each).toMatchObject({ ok: true, violations: 0, evidence: [], error: null });
   });
 
-  test("what a team's own check finds comes with its evidence", async () => {
+  test("findings of a team's own check come with their evidence", async () => {
     const checks = { "nothing is lost": "select 'study' as lost" };
     house = await newHouse(database, { options: { checks } });
     await house.holdfast.tick({ limit: 0 });
@@ -34,7 +34,7 @@ describe.each(DATABASES)("a check over HTTP on %s", (database) => {
     ]);
   });
 
-  test("needs the scope read, and refuses what is no duration", async () => {
+  test("needs the scope read, and refuses an invalid duration", async () => {
     house = await newHouse(database);
     expect((await check("", null)).status).toBe(401);
     expect((await check("", SECRETS.trigger)).status).toBe(403);

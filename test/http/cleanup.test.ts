@@ -38,7 +38,7 @@ describe.each(DATABASES)("a cleanup on %s", (database) => {
   const clean = (body: object, secret: string = SECRETS.trigger) =>
     house.ask("POST", "/api/cleanup", { secret, body });
 
-  test("takes nothing from whoever was heard of lately, by its defaults", async () => {
+  test("by its defaults takes no run from a holder that was seen lately", async () => {
     const id = await abandoned("patient");
     expect(await clean({})).toMatchObject({
       status: 200,
@@ -90,7 +90,7 @@ describe.each(DATABASES)("a cleanup on %s", (database) => {
     });
   });
 
-  test("needs the scope trigger, and refuses what is no number of seconds", async () => {
+  test("needs the scope trigger, and refuses an invalid number of seconds", async () => {
     expect((await clean({}, SECRETS.read)).status).toBe(403);
     expect(await clean({ timeoutSeconds: -1 })).toMatchObject({
       status: 400,

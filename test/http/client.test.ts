@@ -92,7 +92,7 @@ describe.each(DATABASES)("the client on %s", (database) => {
     expect(await tick({ limit: 1 })).toMatchObject({ ok: true, executed: 0 });
   });
 
-  test("a refusal says its status, its code and what is wrong", async () => {
+  test("a refusal has its status, its code and its problems", async () => {
     const asked = client().enqueue("no-such-job", {});
     await expect(asked).rejects.toMatchObject({ status: 404, code: "JOB_UNKNOWN" });
     await expect(client(fetch, "wrong").tick()).rejects.toBeInstanceOf(RequestRefusedError);
@@ -117,7 +117,7 @@ describe.each(DATABASES)("the client on %s", (database) => {
     expect(losses).toBe(2);
   });
 
-  test("a worker executes, tells, stores, logs and completes", async () => {
+  test("a worker executes, reports progress, stores items, logs and completes", async () => {
     const { id } = await house.holdfast.enqueue("study", { n: 20 });
     works({
       instance: "w1",
@@ -217,7 +217,7 @@ describe.each(DATABASES)("the client on %s", (database) => {
     expect(reason).toMatchObject({ code: "CANCELLED" });
   });
 
-  test("a worker whose heartbeats do not arrive is told to stop, and its late answer changes nothing", async () => {
+  test("a worker whose heartbeats do not arrive is aborted, and its late response changes nothing", async () => {
     const { id } = await house.holdfast.enqueue("brief", {});
     const cut: Fetch = (input, init) => {
       if (String(input).endsWith("/worker/heartbeat")) throw new TypeError("fetch failed");

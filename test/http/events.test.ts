@@ -70,7 +70,7 @@ describe.each(DATABASES)("the event stream on %s", (database) => {
     return house.handler(new Request("http://127.0.0.1:4780/api/events", { method, headers }));
   }
 
-  test("tells what happens in this instance: what, to whom, and when", async () => {
+  test("sends events of this instance: type, subject and time", async () => {
     const response = await connect();
     expect(response.headers.get("content-type")).toContain("text/event-stream");
     const listener = new Listener(response);
@@ -82,7 +82,7 @@ describe.each(DATABASES)("the event stream on %s", (database) => {
     await listener.leave();
   });
 
-  test("tells what other instances did, from a look at the database", async () => {
+  test("sends changes by other instances, from a poll of the database", async () => {
     const other = house.another();
     other.job("study", { run: () => undefined });
     await other.enqueue("study", 1);
@@ -105,7 +105,7 @@ describe.each(DATABASES)("the event stream on %s", (database) => {
     await other.stop({ grace: 0 });
   });
 
-  test("tells what people changed, whoever was asked for it, and that alerts came or went", async () => {
+  test("sends changes by people, through any instance, and changes of alerts", async () => {
     const other = house.another();
     other.job("bad", {
       retry: { attempts: 1 },
@@ -136,7 +136,7 @@ describe.each(DATABASES)("the event stream on %s", (database) => {
     await other.stop({ grace: 0 });
   });
 
-  test("goes on after Last-Event-ID, and says refetch where nobody knows any more", async () => {
+  test("continues after Last-Event-ID, and sends refetch if the hints are no longer buffered", async () => {
     const first = new Listener(await connect());
     const { lastId } = await first.until("ready");
     await first.leave();
@@ -177,7 +177,7 @@ describe.each(DATABASES)("the event stream on %s", (database) => {
   });
 });
 
-test("a handler listens to its instance only while somebody listens to it", async () => {
+test("a handler listens to its instance only while it has a client", async () => {
   const house = await newHouse("sqlite");
   const handlers = Array.from({ length: 20 }, () =>
     createHandler(house.holdfast, { secrets: SECRETS }),
@@ -193,7 +193,7 @@ test("a handler listens to its instance only while somebody listens to it", asyn
   expect(listening()).toBe(0);
 });
 
-test("whoever has gone before the stream begins is no listener", async () => {
+test("a client that disconnects before the stream begins is no listener", async () => {
   const house = await newHouse("sqlite");
   const headers = { authorization: `Bearer ${SECRETS.read}` };
   const signal = AbortSignal.abort();

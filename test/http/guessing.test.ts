@@ -90,7 +90,7 @@ describe.each(DATABASES)("on %s", (database) => {
     expect(line).toMatchObject({ address: GUESSER });
   });
 
-  test("a peer that nobody trusts does not escape the wait by the names it gives itself", async () => {
+  test("a peer that is no trusted proxy cannot escape the wait by names in its headers", async () => {
     const statuses: number[] = [];
     for (let n = 0; n < 20; n += 1) {
       const headers = { "x-forwarded-for": `203.0.113.${n}`, "x-real-ip": `203.0.113.${n}` };

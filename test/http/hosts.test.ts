@@ -112,7 +112,7 @@ describe("Fastify", () => {
     expect(await claim.mock.results[0]?.value).toEqual([]);
   });
 
-  test("what is injected is answered, and a host that is more than a host is refused", async () => {
+  test("an injected request is served, and a Host with more than a host in it is refused", async () => {
     const app = Fastify();
     const start = { scheduler: false, worker: false };
     app.register(holdfastFastify, { holdfast: instance(), start, secrets: SECRETS });
@@ -199,7 +199,7 @@ test("Express mounts it through the adapter for Node", async () => {
 });
 
 describe.skipIf(POSTGRES_URL === undefined)("Deno", () => {
-  test("an edge function fires and executes what is due, once, whoever calls it", async () => {
+  test("an edge function fires and executes due work once, however many callers there are", async () => {
     const schema = `edge_${crypto.randomUUID().replaceAll("-", "_")}`;
     endings.push(async () => {
       const client = new pg.Client(POSTGRES_URL);

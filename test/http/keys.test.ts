@@ -261,7 +261,7 @@ describe.each(DATABASES)("a named key on %s", (database) => {
     expect((await call("GET", "/api/runs", { headers: { cookie } })).status).toBe(200);
   });
 
-  test("is counted by a recovery, which cannot know what was revoked since the backup", async () => {
+  test("is counted by a recovery, which cannot know later revocations", async () => {
     await made("deploy", { scopes: ["read"] });
     expect(await house.holdfast.recover()).toMatchObject({ keys: 1 });
   });

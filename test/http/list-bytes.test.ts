@@ -163,7 +163,7 @@ describe.each(DATABASES)("lists of runs on %s", (database) => {
     await house.end();
   });
 
-  test("a run whose input nobody can read is a marked row, and its neighbours are as they are", async () => {
+  test("a run with an unreadable input is a marked row, and its neighbours are unchanged", async () => {
     const house = await newHouse(database);
     house.holdfast.job("study", { run: () => undefined });
     const { id: before } = await house.holdfast.enqueue("study", { n: 1 });

@@ -23,7 +23,7 @@ describe.each(DATABASES)("metrics on %s", (database) => {
   const scrape = (headers: Readonly<Record<string, string>> = {}) =>
     house.ask("GET", "/metrics", { secret: SECRETS.read, headers });
 
-  test("a scrape tells of runs by job, schedule and outcome, of durations and delays", async () => {
+  test("a scrape has runs by job, schedule and outcome, with durations and delays", async () => {
     await house.holdfast.schedules.upsert("nightly", { job: "study", every: "1h", input: null });
     for (const input of [null, null, "xx"]) await house.holdfast.enqueue("study", input);
     await house.holdfast.schedules.trigger("nightly");
@@ -123,7 +123,7 @@ describe.each(DATABASES)("metrics on %s", (database) => {
     }
   });
 
-  test("whoever accepts OpenMetrics gets it", async () => {
+  test("a client that accepts OpenMetrics gets it", async () => {
     const accept = "application/openmetrics-text;version=1.0.0,text/plain;version=0.0.4;q=0.5";
     const { text, headers } = await scrape({ accept });
     expect(headers.get("content-type")).toBe(

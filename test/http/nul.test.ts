@@ -70,7 +70,7 @@ describe.each(DATABASES)("NUL in a text on %s", (database) => {
     await house.end();
   });
 
-  test("a cursor that somebody made of NUL, or of a number that no database keeps, is refused", async () => {
+  test("a made-up cursor with NUL, or with a number that no database keeps, is refused", async () => {
     const house = await newHouse(database);
     house.holdfast.job("study", {});
     const { id } = await house.holdfast.enqueue("study", null);

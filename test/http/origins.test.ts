@@ -112,7 +112,7 @@ test("a secret in the header opens a change from any origin", async () => {
   expect((await at({ secrets: SECRETS })("POST", "/api/resume", { headers })).status).toBe(200);
 });
 
-test("nobody is signed in or out by a page of another origin", async () => {
+test("a page of another origin can sign nobody in or out", async () => {
   const call = at({ secrets: SECRETS });
   for (const [, sent] of FOREIGN) {
     const headers = { ...sent, "content-type": "application/json" };

@@ -19,7 +19,7 @@ describe.each(DATABASES)("the whole over HTTP on %s", (database) => {
 
   const read = (where: string) => house.ask("GET", where, { secret: SECRETS.read });
 
-  test("instances are listed with what they are and what they hold", async () => {
+  test("instances are listed with their roles and their runs", async () => {
     house.holdfast.job("far", {});
     await house.holdfast.enqueue("far", null);
     await house.holdfast.tick({ limit: 0 });
@@ -45,7 +45,7 @@ describe.each(DATABASES)("the whole over HTTP on %s", (database) => {
     expect((await read("/api/instances?cursor=nonsense")).status).toBe(400);
   });
 
-  test("stats count how runs ended; who was made by hand does not touch the success rate", async () => {
+  test("stats count how runs ended; runs that were made by hand do not count for the success rate", async () => {
     await house.holdfast.schedules.upsert("s", { job: "study", cron: "0 0 1 1 *", input: "xx" });
     for (const input of [null, null, null, "eu"]) await house.holdfast.enqueue("study", input);
     await house.holdfast.schedules.trigger("s");

@@ -96,11 +96,11 @@ describe("the files of the page", () => {
   });
 });
 
-describe("what the caller may do", () => {
+describe("the scopes of the caller", () => {
   const me = (headers: Record<string, string> = {}) =>
     house.ask("GET", "/api/me", { secret: null, headers });
 
-  test("is told by secret, by session, and by nothing", async () => {
+  test("come from a secret, a session, or nothing", async () => {
     house = await newHouse("sqlite");
     expect((await me()).body).toMatchObject({
       scopes: [],
@@ -120,7 +120,7 @@ describe("what the caller may do", () => {
     expect((await me({ authorization: "Bearer nonsense" })).body.scopes).toEqual([]);
   });
 
-  test("is all that is open on this machine, and nothing from elsewhere", async () => {
+  test("are all scopes that are open on this machine, and none for a remote peer", async () => {
     house = await newHouse("sqlite", {
       handler: { secrets: { admin: SECRETS.admin }, openOnLoopback: true },
     });
@@ -133,7 +133,7 @@ describe("what the caller may do", () => {
     expect((await me({ ...LOCAL, origin: "https://evil.example" })).body.scopes).toEqual([]);
   });
 
-  test("is what the host's own sign-in says", async () => {
+  test("come from the host's own sign-in", async () => {
     const authorize = (request: Request) =>
       request.headers.get("x-user") === "ada" ? { scopes: ["read" as const], by: "ada" } : null;
     house = await newHouse("sqlite", { handler: { authorize } });
@@ -142,7 +142,7 @@ describe("what the caller may do", () => {
   });
 });
 
-describe.each(DATABASES)("what the page asks for on %s", (database) => {
+describe.each(DATABASES)("the requests of the page on %s", (database) => {
   const HOUR_MS = 3_600_000;
   const at = (ms: number) => new Date(Date.now() + ms).toISOString();
 
@@ -217,7 +217,7 @@ describe.each(DATABASES)("what the page asks for on %s", (database) => {
     expect(await count(`to=${at(HOUR_MS)}&status=pending`)).toBe(1);
   });
 
-  test("a job tells what its input looks like, where its schema can", async () => {
+  test("a job has the schema of its input, if its library can export it", async () => {
     house = await newHouse(database);
     house.holdfast.job("plain", { run: async () => null });
     house.holdfast.job("typed", { input: z.object({ market: z.string() }), run: async () => null });
@@ -244,7 +244,7 @@ describe.each(DATABASES)("what the page asks for on %s", (database) => {
     expect(text).not.toMatch(/:[^/@:]+@/);
   });
 
-  test("settings say what is in effect: whether the instance was started with its scheduler and its worker", async () => {
+  test("settings show whether the instance was started with its scheduler and its worker", async () => {
     house = await newHouse(database);
     const settings = async () => (await house.ask("GET", "/api/settings")).body;
     expect(await settings()).toMatchObject({ scheduler: false, worker: false });

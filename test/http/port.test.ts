@@ -144,7 +144,7 @@ describe("a client that sends slowly", () => {
 });
 
 describe("a body", () => {
-  test("that goes on for ever is answered with 413 and then cut off", async () => {
+  test("that never ends gets 413 and is then cut off", async () => {
     const socket = dial();
     socket.write(enqueue("Transfer-Encoding: chunked\r\n"));
     const chunk = `10000\r\n${" ".repeat(0x10000)}\r\n`;
@@ -160,7 +160,7 @@ describe("a body", () => {
     expect(await raw(enqueue("Content-Length: 100000000\r\n"))).toContain(" 413 ");
   });
 
-  test("that a client cuts off is nobody's failure: nothing is stored and nothing told", async () => {
+  test("that a client cuts off is no failure: nothing is stored and nothing logged", async () => {
     const socket = dial();
     socket.write(`${enqueue("Content-Length: 100\r\n")}{"input":`, () => socket.destroy());
     await heard(socket);
@@ -181,7 +181,7 @@ describe("a body", () => {
   });
 });
 
-test("a body that came whole cannot be read once its client has gone, and nobody waits for it", async () => {
+test("a complete body cannot be read after its client has gone, and no code waits for it", async () => {
   let read: unknown;
   const here = await serve({
     handler: async (request, info) => {

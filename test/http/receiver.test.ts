@@ -72,7 +72,7 @@ describe("a receiver", () => {
       signal.addEventListener("abort", () => reject(signal.reason), { once: true });
     });
 
-  test("executes a run for longer than its lease, and stores what it tells on the way", async () => {
+  test("executes a run for longer than its lease, and stores its reports on the way", async () => {
     let go = () => {};
     const gate = new Promise<void>((resolve) => {
       go = resolve;
@@ -101,7 +101,7 @@ describe("a receiver", () => {
     expect((await house.holdfast.runs.logs(id)).lines).toMatchObject([{ message: "half way" }]);
   });
 
-  test("what throws is tried again by the job's policy, what is permanent is not", async () => {
+  test("an error is retried by the job's policy, a permanent one is not", async () => {
     const attempts: number[] = [];
     handlers.study = (_: unknown, ctx) => {
       attempts.push(ctx.attempt);
@@ -116,7 +116,7 @@ describe("a receiver", () => {
     expect(attempts).toEqual([1, 2]);
   });
 
-  test("refuses what nobody signed, and a job that it does not know; a copy is taken and not executed again", async () => {
+  test("refuses unsigned requests and unknown jobs; a repeated request is accepted and not executed again", async () => {
     const unsigned = await fetch(url, { method: "POST", body: "{}" });
     expect(unsigned.status).toBe(401);
     expect(await ended(await enqueue("other"))).toMatchObject({
@@ -151,7 +151,7 @@ describe("a receiver", () => {
     expect(reasons).toEqual(["CANCELLED"]);
   });
 
-  test("a stop gives back what has not ended, and the attempt is not burnt", async () => {
+  test("a stop hands back runs that have not ended, without using their attempt", async () => {
     let begun = 0;
     handlers.study = async (_: unknown, ctx) => {
       begun += 1;
@@ -167,7 +167,7 @@ describe("a receiver", () => {
     expect(await house.holdfast.runs.attempts(id)).toMatchObject([{ end: "handed_back" }]);
   });
 
-  test("what is larger than a dispatch can be is refused, and not read to its end", async () => {
+  test("a body larger than any dispatch is refused, and not read to its end", async () => {
     let pieces = 0;
     const endless = new ReadableStream<Uint8Array>({
       pull: (controller) => {
@@ -180,7 +180,7 @@ describe("a receiver", () => {
     expect(pieces).toBeLessThan(20);
   });
 
-  test("what comes in more than 10,000 pieces is refused, however small they are", async () => {
+  test("a body in more than 10,000 pieces is refused, however small they are", async () => {
     let pieces = 0;
     const crumbs = new ReadableStream<Uint8Array>({
       pull: (controller) => {
@@ -194,7 +194,7 @@ describe("a receiver", () => {
     expect(pieces).toBeLessThan(10_010);
   });
 
-  test("while it stops, a copy of what it has is still answered as taken", async () => {
+  test("while it stops, a repetition of an accepted request is still accepted", async () => {
     let end: (() => void) | null = null;
     handlers.study = () =>
       new Promise<void>((resolve) => {

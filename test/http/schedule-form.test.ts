@@ -43,7 +43,7 @@ const SCHEDULES: readonly (readonly [string, ScheduleOptions & { readonly job?: 
   ["with nothing but its cron", { job: "study", cron: "0 2 * * *" }],
 ];
 
-test("what somebody else saved since the form was opened is not written over", async () => {
+test("a change that somebody saved after the form was opened is not overwritten", async () => {
   const save = (cron: string, ifVersion: number) =>
     house.ask("PUT", `/api/schedules/studies?ifVersion=${ifVersion}`, {
       body: { job: "study", cron },

@@ -323,7 +323,7 @@ describe("every route", () => {
   });
 
   test.for(SCOPES)(
-    "under a single sign-on opens to whom it gives %s, and changes only from the own page",
+    "under a single sign-on opens for callers with %s, and changes only from its own page",
     async (scope) => {
       const cookie = `sso=${scope}`;
       await matrix(

@@ -112,7 +112,7 @@ describe("scopes", () => {
     refuseOpenHost("0.0.0.0", true);
   });
 
-  test("single sign-on decides alone: what it grants is granted, a secret counts no more", async () => {
+  test("single sign-on decides alone: its scopes are granted, and secrets no longer count", async () => {
     const handler = createHandler(house.holdfast, {
       secrets: SECRETS,
       authorize: async (request) => {
@@ -154,7 +154,7 @@ describe("a hostile body", () => {
   const enqueue = (options: AskOptions) => house.ask("POST", "/api/jobs/study/runs", options);
   const json = { "content-type": "application/json" };
 
-  test("a form is refused as what it is", async () => {
+  test("a form is refused by its content type", async () => {
     const answer = await enqueue({ raw: "a=1", headers: { "content-type": "text/plain" } });
     expect(answer).toMatchObject({ status: 415, body: { error: "media_type_unsupported" } });
   });
@@ -164,7 +164,7 @@ describe("a hostile body", () => {
     expect((await enqueue({ raw: "x", headers })).status).toBe(415);
   });
 
-  test("whoever has shown no secret yet may send 16 KiB and no more", async () => {
+  test("a caller without a secret may send 16 KiB and no more", async () => {
     const signIn = (raw: string) =>
       house.ask("POST", "/api/session", { secret: null, raw, headers: json });
     const members = Array.from({ length: 100_000 }, (_, n) => `"k${n}":1`).join(",");
@@ -236,7 +236,7 @@ describe("a hostile body", () => {
     expect(({} as { x?: unknown }).x).toBeUndefined();
   });
 
-  test("names that mean something elsewhere are names here", async () => {
+  test("names with a meaning in JavaScript are ordinary names here", async () => {
     for (const name of [
       "__proto__",
       "constructor",
@@ -273,7 +273,7 @@ describe("every answer", () => {
     expect(headers.get("cache-control")).toBe("no-cache");
   });
 
-  test("the page is open, holds no data, and may load nothing from elsewhere", async () => {
+  test("the page is open, holds no data, and may load only its own files", async () => {
     const page = await house.ask("GET", "/", { secret: null });
     expect(page.headers.get("content-security-policy")).toContain("default-src 'none'");
     expect(page.text).not.toContain("<script");
@@ -312,7 +312,7 @@ describe("every answer", () => {
     await broken.stop();
   });
 
-  test("what goes wrong inside is told to the log alone", async () => {
+  test("an internal error is only in the log", async () => {
     const broken = new Holdfast({ database: "sqlite::memory:", logger: quiet });
     broken.runs.list = () => Promise.reject(new Error("secret of the house"));
     const handler = createHandler(broken, { secrets: SECRETS });

@@ -181,7 +181,7 @@ describe.each(DATABASES)("a logout on %s", (database) => {
     await other.stop();
   });
 
-  test("of a session that nobody began stores nothing and ends nothing", async () => {
+  test("of an unknown session stores nothing and ends nothing", async () => {
     const call = at({ secrets: SECRETS }, place.holdfast);
     const cookie = await signIn(call, SECRETS.read);
     await logout(call, cookie);
@@ -290,7 +290,7 @@ describe("scopes that are open on this machine", () => {
   );
 
   test.for(["Forwarded", "X-Forwarded-For", "X-Real-IP", "Via", "X-Client-IP", "CF-Connecting-IP"])(
-    "are closed to what a proxy on this machine passes on with the header %s",
+    "are closed to requests that a proxy on this machine forwards with the header %s",
     async (name) => {
       const headers = { host, [name]: "198.51.100.7" };
       expect((await call()("/api/runs", { headers, info: HERE })).body.error).toBe("host_refused");

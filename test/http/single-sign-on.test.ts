@@ -99,7 +99,7 @@ describe("with an OpenID provider", () => {
     expect(refused.status).toBe(403);
   });
 
-  test("nobody is signed in by a made-up cookie, another browser's code or a changed state", async () => {
+  test("a made-up cookie, another browser's code or a changed state signs nobody in", async () => {
     expect((await looks("__Host-sso=made-up")).status).toBe(401);
     const begun = await sso.login();
     const at = await fetch(String(begun.headers.get("location")), { redirect: "manual" });

@@ -63,7 +63,7 @@ describe.each(DATABASES)("the reach of workers on %s", (database) => {
     expect((await claim({ jobs: ["there"] })).status).toBe(200);
   });
 
-  test("a run that an instance executes itself cannot be renewed, told of or ended over HTTP", async () => {
+  test("a run that an instance executes itself cannot be renewed, reported on or ended over HTTP", async () => {
     let end: () => void = () => undefined;
     const open = new Promise<void>((resolve) => {
       end = resolve;
@@ -99,7 +99,7 @@ describe.each(DATABASES)("the reach of workers on %s", (database) => {
     expect(await house.holdfast.runs.get(id)).toMatchObject({ result: "mine" });
   });
 
-  test("a credential cannot end what was claimed with another one, nor take the name of its worker", async () => {
+  test("a credential cannot end runs of another credential, nor take the name of its worker", async () => {
     await house.end();
     await open({
       authorize: (request) => ({

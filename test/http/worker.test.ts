@@ -82,7 +82,7 @@ describe.each(DATABASES)("the worker protocol on %s", (database) => {
     expect((await claim({ limit: 10 })).length).toBe(3);
   });
 
-  test("a claim under an old claimId holds only what is still held", async () => {
+  test("a claim under an old claimId returns only runs that are still held", async () => {
     const run = await claimedOne("study", { claimId: "c1" });
     await tell(run, "complete", { fence: run.fence });
     expect(await claim({ claimId: "c1" })).toEqual([]);
@@ -115,7 +115,7 @@ describe.each(DATABASES)("the worker protocol on %s", (database) => {
 
   // ── renewing ─────────────────────────────────────────────────────────────────────────────────
 
-  test("one heartbeat renews many, tells which are to stop, and which are lost", async () => {
+  test("one heartbeat renews many, and returns which to stop and which are lost", async () => {
     for (let i = 0; i < 3; i += 1) await house.holdfast.enqueue("study", { i });
     const [kept, cancelled, ended] = (await claim()) as [Claimed, Claimed, Claimed];
     await house.holdfast.runs.cancel(cancelled.id);
@@ -134,7 +134,7 @@ describe.each(DATABASES)("the worker protocol on %s", (database) => {
     expect(body.lost).toEqual([ended.id, kept.id, unheard.id]);
   });
 
-  test("another instance cannot renew what it does not hold", async () => {
+  test("another instance cannot renew a run that it does not hold", async () => {
     const { id, fence } = await claimedOne();
     const { body } = await post("/api/worker/heartbeat", {
       instance: "w2",
@@ -322,7 +322,7 @@ describe.each(DATABASES)("the worker protocol on %s", (database) => {
     expect(await row(run.id)).toMatchObject({ status: "completed", result: { n: 1, m: 2 } });
   });
 
-  test("a complete of a run that was told to stop counts, and may be repeated", async () => {
+  test("a complete of a run with a requested cancel counts, and may be repeated", async () => {
     const run = await claimedOne();
     await house.holdfast.runs.cancel(run.id);
     for (let i = 0; i < 2; i += 1)
@@ -330,7 +330,7 @@ describe.each(DATABASES)("the worker protocol on %s", (database) => {
     expect(await row(run.id)).toMatchObject({ status: "completed", result: 1 });
   });
 
-  test("what a worker says after its run was taken over is 409 and leaves the row as it is", async () => {
+  test("a call of a worker after its run was taken over is 409 and leaves the row unchanged", async () => {
     const late = await claimedOne("brief");
     const taken = await takenOver(late);
     const { fence } = late;

@@ -20,7 +20,7 @@ export const DISPATCH_MUTANTS = [
   },
   {
     name: "unknown-outcome-handed-back",
-    promise: "nothing is sent while somebody may be at work",
+    promise: "nothing is sent while another worker may hold the run",
     file: "src/remote/dispatching.ts",
     find: ': { letGo: "unknown", reason: result.reason };',
     replace: ': { ending: { kind: "handed_back" }, result: null, error: null };',

@@ -79,7 +79,7 @@ export const LEASE_MUTANTS = [
   },
   {
     name: "loss-not-noticed",
-    promise: "S3: the handler of a lost run is told to stop",
+    promise: "S3: the signal of a lost run aborts",
     file: "src/worker/executor.ts",
     find: "if (asked.has(fence) && !members.get(fence)?.has(attempt.run.id)) this.#lose(attempt);",
     replace: "",
@@ -208,7 +208,7 @@ export const LEASE_MUTANTS = [
   },
   {
     name: "whole-lease-of-a-neighbour-postgres",
-    promise: "S3: who has the fence of another lease ends nothing of it",
+    promise: "S3: a fence of another lease ends nothing of this one",
     file: "src/store/postgres/sql/exchange.ts",
     find: "and ids[1] = :first::uuid and ids[:size::int] = :last::uuid",
     replace: "",
@@ -240,7 +240,7 @@ export const LEASE_MUTANTS = [
   },
   {
     name: "heartbeat-behind-a-lock-postgres",
-    promise: "a row that somebody has locked keeps no lease from being renewed",
+    promise: "a locked row keeps no lease from being renewed",
     file: "src/store/postgres/exchange.ts",
     find: "return !mayWait && beat.inFlight < work.inFlight ? beat : work;",
     replace: "return beat.inFlight < work.inFlight ? beat : work;",

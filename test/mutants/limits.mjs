@@ -28,7 +28,7 @@ export const LIMIT_MUTANTS = [
   },
   {
     name: "line-removed-under-a-newcomer-postgres",
-    promise: "a line is removed at the revision at which nobody was seen in it",
+    promise: "a line is removed at the revision at which it was empty",
     file: "src/store/postgres/sql/limits.ts",
     find: "where f.id = e.id and f.revision = e.revision for update skip locked",
     replace: "where f.id = e.id for update skip locked",
@@ -36,7 +36,7 @@ export const LIMIT_MUTANTS = [
   },
   {
     name: "line-forgets-who-was-locked-postgres",
-    promise: "who was passed over in a line still stands in it",
+    promise: "a run that was skipped in a line stays in it",
     file: "src/store/postgres/sql/limits.ts",
     find: "and x.id not in (select k.id from taken k)",
     replace: "and false",

@@ -45,7 +45,7 @@ export const LOCK_MUTANTS = [
   },
   {
     name: "lock-waits-for-a-row-postgres",
-    promise: "a lock that somebody is taking keeps no statement waiting",
+    promise: "a lock that another transaction is taking keeps no statement waiting",
     file: "src/store/postgres/locks.ts",
     find: "and not (select is_behind from queue)\n  for update of l skip locked",
     replace: "and not (select is_behind from queue)\n  for update of l",
@@ -69,7 +69,7 @@ export const LOCK_MUTANTS = [
   },
   {
     name: "lost-lock-is-a-success",
-    promise: "S3: the function of a lost lock is told so",
+    promise: "S3: the signal of a lost lock aborts",
     file: "src/locks/locking.ts",
     find: "if (hold.isLost || !isReleased) {",
     replace: "if (hold.isLost && !isReleased) {",

@@ -160,7 +160,7 @@ export const SCHEDULE_MUTANTS = [
   },
   {
     name: "calendar-change-not-passed-on",
-    promise: "L1: who changes a calendar changes the schedules that use it",
+    promise: "L1: a change of a calendar changes the schedules that use it",
     file: "src/schedules/calendars.ts",
     find: "rules: current.get(each.name) ?? each.rules,",
     replace: "rules: each.rules ?? current.get(each.name),",

@@ -76,7 +76,7 @@ export const TICK_MUTANTS = [
   },
   {
     name: "catch-up-one-short",
-    promise: "L1: as many are made up for as the policy says",
+    promise: "L1: as many missed ticks are executed as the policy says",
     file: "src/schedules/rules/evaluate.ts",
     find: 'run === "latest" ? 1 : limit;',
     replace: 'run === "latest" ? 1 : limit - 1;',

@@ -4,7 +4,7 @@
 export const TRANSACTION_MUTANTS = [
   {
     name: "into-the-owners-transaction",
-    promise: "S11: what was acknowledged is not rolled back with a transaction of somebody else",
+    promise: "S11: acknowledged work is not rolled back with another caller's transaction",
     file: "src/store/sqlite/connection/connection.ts",
     find: 'if (isOpenTransaction(handle)) throw new OwnersTransaction();\n      handle.exec("begin immediate");',
     replace: 'handle.exec("begin immediate");',
@@ -116,7 +116,7 @@ export const TRANSACTION_MUTANTS = [
   },
   {
     name: "functions-for-the-public",
-    promise: "nobody may call a function that was not granted",
+    promise: "no role may call a function that was not granted",
     file: "src/store/postgres/sql/functions.ts",
     find: "    ...revokes,",
     replace: "    ...revokes.slice(1),",

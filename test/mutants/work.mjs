@@ -44,7 +44,7 @@ export const WORK_MUTANTS = [
   },
   {
     name: "failure-recorded-for-a-stop",
-    promise: "an attempt that is told to stop records no failure",
+    promise: "an aborted attempt records no failure",
     file: "src/worker/handler/items.ts",
     find: "if (attempt.stopReason || isLater(error)) throw error;",
     replace: "if (isLater(error)) throw error;",

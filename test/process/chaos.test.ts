@@ -46,7 +46,7 @@ test(
 );
 
 describe.skipIf(POSTGRES_URL === undefined)("with a server of its own", () => {
-  test("the network cuts a commit after the server has done it and before the client hears of it", async () => {
+  test("the network cuts a commit after the server has done it and before the client gets the reply", async () => {
     const url = new URL(POSTGRES_URL ?? "");
     const network = await new Network(Number(url.port)).listen();
     const connect = async (port: number) => {

@@ -58,7 +58,7 @@ async function takenOver(processes: WorkerProcesses): Promise<Worker> {
 }
 
 onBothDatabases((test) => {
-  test("a process that was stopped past its lease is told so, and its result is not stored", async ({
+  test("a process that was stopped past its lease gets an error, and its result is not stored", async ({
     processes,
   }) => {
     const { observer, first, id, fence } = await frozen(processes, "return");
@@ -118,7 +118,7 @@ onBothDatabases((test) => {
     ]);
   });
 
-  test("a process that was stopped past its lease goes on if nobody took its run", async ({
+  test("a process that was stopped past its lease goes on if no instance reclaimed its run", async ({
     processes,
   }) => {
     const { observer, first, id } = await frozen(processes, "throw");

@@ -68,7 +68,7 @@ describe.skipIf(MISSING.length > 0)(title, () => {
     await sql.query(changed(text));
   }
 
-  test("what the guide shows is run: the enqueued job is executed, the silent worker's run is taken back, the requests are right", async () => {
+  test("the guide's example runs: the enqueued job is executed, the silent worker's run is reclaimed, the requests are right", async () => {
     const before = new Holdfast({ database: server.url, logger: quiet });
     before.job("nightly-report", { run: () => undefined });
     before.job("elsewhere", { lease: "1h" });

@@ -80,12 +80,12 @@ function row(version: number, grace: Grace, cursorAt: number): (string | number 
 
 const TOO_EARLY = "T: 2026-01-15T12:04:00.000Z was missed before its grace.";
 
-test("what was over by the old grace was missed, however long the new one is", () => {
+test("a tick that was over by the old grace was missed, however long the new one is", () => {
   expect(missed({ was: "20s", is: "2m" }, 20 * SECOND)).toEqual([]);
   expect(missed({ was: "20s", is: "2m" }, 20 * SECOND - 1)).toEqual([TOO_EARLY]);
 });
 
-test("what was not over by the old grace was not missed, however short the new one is", () => {
+test("a tick that was not over by the old grace was not missed, however short the new one is", () => {
   expect(missed({ was: "2m", is: "20s" }, 120 * SECOND)).toEqual([]);
   expect(missed({ was: "2m", is: "20s" }, 120 * SECOND - 1)).toEqual([TOO_EARLY]);
 });

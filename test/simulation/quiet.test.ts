@@ -38,7 +38,7 @@ async function tellEach(
   return stories;
 }
 
-test("who is restarted in the quiet does not come back from a blackout that is over", async () => {
+test("a process that restarts in the quiet does not return to a blackout that is over", async () => {
   const stories = await tellEach(({ chaosMs }) => ({
     fault: {
       kind: "blackout",
@@ -59,7 +59,7 @@ test("who is restarted in the quiet does not come back from a blackout that is o
   for (const { after } of stories) expect(after).not.toContain("strikes");
 });
 
-test("who still waits for a late answer is not the one that is left", async () => {
+test("a process that still waits for a late reply is not the one that is left", async () => {
   const stories = await tellEach(({ chaosMs, oldPlace }) => ({
     fault: {
       kind: "answer-late",

@@ -27,7 +27,7 @@ test("an end that took effect must not be called lost", () => {
   expect(judged({ isCancelled: false }, true)).toEqual([]);
 });
 
-test("whoever completes a run that was cancelled under its fence may be told that it is lost", () => {
+test("a worker that completes a run which was cancelled under its fence may get lease_lost", () => {
   expect(judged({ isCancelled: true }, false)).toEqual([]);
   expect(judged({ isCancelled: true }, true)).toEqual([]);
 });

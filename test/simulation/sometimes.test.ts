@@ -3,7 +3,7 @@
 import { expect, test } from "vitest";
 import { missing, SOMETIMES } from "../../src/testing/simulator/index.js";
 
-test("a state that nobody met is missed as soon as there were seeds enough to meet it", () => {
+test("a rare state counts as missed as soon as there were enough seeds to reach it", () => {
   const missed = (seeds: number, counters = {}) => missing({ seeds, counters });
   expect(missed(99)).toEqual([]);
   expect(missed(100)).toContain("takeover-from-the-dead");

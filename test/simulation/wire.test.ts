@@ -44,7 +44,7 @@ async function executions({ isForgotten }: { readonly isForgotten: boolean }): P
   return count;
 }
 
-test("a call takes effect twice, unless what it made was removed in between", async () => {
+test("a call takes effect twice, unless its run was removed in between", async () => {
   expect(await executions({ isForgotten: false })).toBe(2);
   expect(await executions({ isForgotten: true })).toBe(1);
 });

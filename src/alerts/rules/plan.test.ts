@@ -25,7 +25,7 @@ function plan(found: Finding[], alerts: OpenAlert[], rules: AlertRules = DEFAULT
   };
 }
 
-test("what is new is opened, what still holds is kept, what is gone is resolved", () => {
+test("opens new alerts, keeps those whose condition holds, and resolves the others", () => {
   const { names, held, over } = plan([finding("a"), finding("b")], [open("b"), open("c")]);
   expect({ names, held, over }).toEqual({ names: ["a"], held: ["id-b"], over: ["id-c"] });
 });
@@ -36,7 +36,7 @@ test("the same subject with another kind is another alert; two reasons for one a
   expect(twice.opens.map(({ message }) => message)).toEqual(["found"]);
 });
 
-test("what this instance does not look for is left to those that do, and resolved after an hour", () => {
+test("alerts of rules that this instance does not have are left to other instances, and resolved after an hour", () => {
   const rules = { ...DEFAULT_RULES, running: null };
   expect(plan([], [open("runs", "running")], rules).over).toEqual([]);
   const old = open("runs", "running", { lastAt: NOW - 3_600_000 });
@@ -56,7 +56,7 @@ test("too many new ones of a kind are one, those that were open stay, and other 
   expect(few.names).toHaveLength(APART_MAX);
 });
 
-test("that a schedule was paused stays known for as long as its alert is open", () => {
+test("the pause of a schedule stays in the evidence for as long as its alert is open", () => {
   const streak = open("s", "consecutiveFailures", { evidence: { pausedTickAt: 5 } });
   const rules = { ...DEFAULT_RULES, consecutiveFailures: { after: 3, pauseAfter: 5 } };
   const { holds } = plan([finding("s", "consecutiveFailures")], [streak], rules);

@@ -50,7 +50,7 @@ export function initCommand(call: Call): Command {
       "a schedule for every line of it; - reads standard input (default: your own)",
     )
     .option("--with-user", "it has a column for the user, as /etc/crontab has")
-    .option("--force", "write holdfast.config and .env.example anew where they exist");
+    .option("--force", "overwrite existing holdfast.config and .env.example");
   return act<Flags>(command, call, async (flags, folder = ".") => {
     const { shell } = call;
     if (flags.withUser && flags.fromCrontab === undefined)

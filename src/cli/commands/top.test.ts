@@ -106,7 +106,7 @@ test("another size is drawn at once, without another look", async () => {
   expect(written[2]).not.toContain("three");
 });
 
-test("a database that goes away is said, and what was seen last stays", async () => {
+test("an unreachable database is reported, and the last page stays", async () => {
   const { terminal, keyboard, written, whenDrawn } = scene();
   let looks = 0;
   whenDrawn(() => {
@@ -141,7 +141,7 @@ test("a first look that fails takes nothing from the terminal", async () => {
   expect({ written, modes }).toEqual({ written: [], modes: [] });
 });
 
-test("rows are shared: nobody gets more than they need, everybody gets one", () => {
+test("rows are shared: no section gets more than it needs, every section gets at least one", () => {
   expect(shareRows([1, 50, 2], 13)).toEqual([1, 10, 2]);
   expect(shareRows([5, 5, 5], 6)).toEqual([2, 2, 2]);
   expect(shareRows([5, 5], 0)).toEqual([1, 1]);

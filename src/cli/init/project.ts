@@ -82,7 +82,7 @@ function refuseOther(folder: string, kind: ConfigKind, isForced: boolean): void 
   throw new DeclinedError(
     isForced
       ? `There is ${first}, which would be taken before or beside holdfast.config.${kind}; move it away. Nothing was written.`
-      : `There is ${first} already; nothing was written. --force writes it anew, \`holdfast dev\` runs it.`,
+      : `There is ${first} already; nothing was written. --force overwrites it, \`holdfast dev\` runs it.`,
     "PROJECT_EXISTS",
   );
 }
@@ -227,10 +227,10 @@ export default holdfast;
 export type NamedEntry = CrontabEntry & { readonly name: string; readonly zone: string };
 
 export function crontabConfig(entries: readonly NamedEntry[]): string {
-  return `// The lines of a crontab as schedules of the job "shell". Each program is listed here by name, and its
-// schedule only chooses it. Two things are better than cron: while a run goes on the next one is skipped
-// (overlap: "allow" would start it beside the other), and of ticks that were missed while nothing ran the
-// newest one is made up for (missed: "skip" would not).
+  return `// The lines of a crontab as schedules of the job "shell". Each program is listed here by name, and its schedule
+// selects it by that name. Two things are better than cron: while a run is active the next tick is skipped
+// (overlap: "allow" starts a second run beside it), and after downtime the most recent missed run is executed
+// (missed: "skip" turns that off).
 
 import { Holdfast } from "holdfast";
 

@@ -44,7 +44,7 @@ test("lines below the level are not written", () => {
   expect(logger.isLevelEnabled?.("error")).toBe(true);
 });
 
-test("what a handler logs is shown with its facts, whatever they are", () => {
+test("lines of handlers show all their fields", () => {
   const { written, logger } = lines();
   const circle: Record<string, unknown> = {};
   circle.self = circle;

@@ -66,7 +66,7 @@ test("the time that is left is guessed once there is something to guess from", (
   expect(written[2]).toMatch(/10 of 40 seeds, about 30 s left$/);
 });
 
-test("work that goes on where it was left is judged by what is done now", () => {
+test("the estimate of resumed work counts only the work of this call", () => {
   const { bar, written, pass } = scene({ isTTY: true });
   bar.show(seeds(30));
   pass(10_000);
@@ -74,7 +74,7 @@ test("work that goes on where it was left is judged by what is done now", () => 
   expect(written.at(-1)).toMatch(/about 10 s left$/);
 });
 
-test("nothing is guessed of work whose end nobody knows", () => {
+test("there is no estimate if the total is unknown", () => {
   const { bar, written, pass } = scene({ isTTY: true });
   bar.show(seeds(1, null));
   pass(60_000);

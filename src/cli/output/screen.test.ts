@@ -27,7 +27,7 @@ test("the terminal is given back once, and only if it was taken", () => {
   expect(written.slice(1)).toEqual(["\u001b[?25h\u001b[?1049l"]);
 });
 
-test("what does not fit is cut, so that nothing scrolls; a larger terminal shows more", () => {
+test("lines beyond the screen are cut, so that nothing scrolls; a larger terminal shows more", () => {
   const { screen, terminal, written } = scene({ columns: 4, rows: 3 });
   screen.draw("a\nb\nc\nlonger");
   expect(written.at(-1)).toContain("a\u001b[K\nb\u001b[K\n\u001b[J");

@@ -23,7 +23,7 @@ function failing(count: number, from: Circuit = CLOSED, nowMs = 0): Circuit {
 }
 
 describe("a closed circuit", () => {
-  test("lets everything pass, and opens after so many failures in a row", () => {
+  test("lets everything pass, and opens after several failures in a row", () => {
     expect(roomOf(failing(OPENS_AFTER - 1), 0)).toBe(Number.POSITIVE_INFINITY);
     expect(failing(OPENS_AFTER)).toEqual({ state: "open", untilMs: OPEN_MS, openings: 1 });
   });
@@ -65,7 +65,7 @@ describe("an open circuit", () => {
     expect(lengths.at(-1)).toBe(OPEN_MAX_MS);
   });
 
-  test("is not moved by what was sent before it opened", () => {
+  test("ignores responses to requests from before it opened", () => {
     expect(responded(open)).toBe(open);
     expect(failed(open, 3_000)).toBe(open);
   });

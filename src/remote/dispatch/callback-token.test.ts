@@ -37,7 +37,7 @@ test.each([
   expect(isRight({ grant })).toBe(false);
 });
 
-test("a fence that is no number is refused even where somebody made a token for it", () => {
+test("a token with a fence that is not a number is refused", () => {
   const grant = { runId: GRANT.runId, fence: "41" as unknown as number };
   expect(isRight({ token: callbackToken(grant, SECRET), grant })).toBe(false);
 });
@@ -67,7 +67,7 @@ test.each(["", "Bearer", "hfcb1_", `hfcb1_${"0".repeat(64)}`, "x".repeat(1_000_0
   },
 );
 
-test("a token tells nothing of the key that signs requests", () => {
+test("a token does not reveal the key that signs requests", () => {
   const direct = createHmac("sha256", SECRET).update(`${GRANT.runId}.${GRANT.fence}`).digest("hex");
   expect(callbackToken(GRANT, SECRET)).not.toContain(direct);
 });

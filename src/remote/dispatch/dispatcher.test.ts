@@ -59,7 +59,7 @@ function scene(changes: Partial<WorkerTargetOptions> = {}) {
   return { clock, network, dispatcher, dispatch, answers, circuits };
 }
 
-describe("what a worker gets", () => {
+describe("the request to a worker", () => {
   test("is one POST with the run, where to call back, and a token for that", async () => {
     const { network, dispatch } = scene();
     await dispatch();
@@ -193,7 +193,7 @@ describe("an answer", () => {
     expect(message.length).toBeLessThan(9_000);
   });
 
-  test("that does not come, after the connection was made, is unknown and sent once", async () => {
+  test("that does not arrive on an open connection is unknown, and the request is sent once", async () => {
     const { clock, network, dispatch } = scene({ timeout: "3s" });
     network.answer = (request) => {
       request.onConnected();
@@ -205,7 +205,7 @@ describe("an answer", () => {
   });
 });
 
-describe("what cannot be delivered", () => {
+describe("a run that cannot be delivered", () => {
   test("is said with when it is worth another try", async () => {
     const { network, dispatch } = scene();
     network.answer = () => Promise.reject(broken("ECONNREFUSED"));
@@ -268,7 +268,7 @@ describe("what cannot be delivered", () => {
     },
   );
 
-  test("a cancelled run tells nothing of its target, not even as the probe", async () => {
+  test("a cancelled run shows nothing about its target, not even as the probe", async () => {
     const { clock, network, dispatch, dispatcher } = scene();
     network.answer = () => Promise.reject(broken("ECONNREFUSED"));
     for (let each = 0; each < OPENS_AFTER; each++) await dispatch();

@@ -66,7 +66,7 @@ describe("an address that leads inside is refused, however it is written", () =>
     expect(network.sent).toEqual([]);
   });
 
-  test("what is no URL of HTTP is refused before anything is looked up", async () => {
+  test("a URL other than HTTP is refused before any lookup", async () => {
     const { network, fetch } = scene();
     for (const url of [
       "file:///etc/passwd",
@@ -132,7 +132,7 @@ describe("an address that leads inside is refused, however it is written", () =>
 });
 
 describe("a name", () => {
-  test("that changes its answer is connected to where it was checked", async () => {
+  test("that changes its address is connected to the checked one", async () => {
     const { network, fetch } = scene();
     network.names("7f000001.08080808.rbndr.us", ["8.8.8.8"], ["127.0.0.1"]);
     expect(await fetch("http://7f000001.08080808.rbndr.us")).toMatchObject({ kind: "answered" });
@@ -210,7 +210,7 @@ describe("allowPrivateNetwork", () => {
 });
 
 describe("an answer", () => {
-  test("that redirects is an answer: nothing is sent to where it points", async () => {
+  test("with a redirect is returned as it is: nothing is sent to its target", async () => {
     const { network, fetch } = scene();
     network.answer = (request) => {
       request.onConnected();
@@ -232,7 +232,7 @@ describe("an answer", () => {
   });
 });
 
-describe("what failed", () => {
+describe("a failure", () => {
   test("before there was a connection was certainly not delivered", async () => {
     const { network, fetch } = scene();
     expect(await fetch("http://nowhere.example")).toEqual({
@@ -282,7 +282,7 @@ describe("what failed", () => {
     expect(network.sent).toHaveLength(1);
   });
 
-  test("is told by its code, never by words that may repeat what was sent", async () => {
+  test("is reported by its code, never by a text that may repeat what was sent", async () => {
     const { network, fetch } = scene();
     network.answer = () => Promise.reject(new Error("bad header: Bearer canary"));
     expect(JSON.stringify(await fetch("http://ok.example"))).not.toContain("canary");

@@ -87,7 +87,7 @@ describe("verifying", () => {
     expect(verified).toEqual({ ok: false, reason: "signature_wrong" });
   });
 
-  test("what an empty secret has signed is refused where the secret is empty by mistake", () => {
+  test("a signature under an empty secret is refused, even if the receiver's secret is empty", () => {
     const forged = signed({ secrets: ["\0"] });
     expect(verify({ headers: forged, secrets: "" }).ok).toBe(false);
   });

@@ -37,7 +37,7 @@ PATH='/usr/local/bin:/bin'
   });
 });
 
-test("what has no counterpart is named with the reason", () => {
+test("lines without a counterpart are listed with the reason", () => {
   const { entries, notes } = own(`MAILTO=ops@example.com
 @reboot /usr/bin/warm-up
 @daily rotate

@@ -24,7 +24,7 @@ test.each([
   expect(requireZone(name, "timezone").offsetAt(at(iso))).toBe(Math.round(hours * HOUR));
 });
 
-test("what is asked first does not change the answers", () => {
+test("the order of questions does not change the results", () => {
   const instants = ["2026-07-01", "1990-07-01", "2039-07-01", "9000-07-01", "2026-07-01"];
   const zone = new Zone("test", newYorkLike);
   for (const day of instants) expect(zone.offsetAt(at(`${day}T00:00:00`))).toBe(-4 * HOUR);

@@ -149,7 +149,7 @@ test("a definition that cannot be read still leaves a sentence for every reason"
   }
 });
 
-test("an instance that polled and did not judge the tick is told from one that was away", () => {
+test("an instance that polled without evaluating the tick is distinguished from an absent one", () => {
   const lines = (lastPolledAt: number | null) =>
     explainRecorded(recorded("nobody", { ledger: ledger("nobody", { lastPolledAt }) })).evidence;
   expect(lines(AT + MINUTE_MS)).toContain(

@@ -45,7 +45,7 @@ const MINUTELY = { cron: "* * * * *" };
 const scheduled: LiveRun = { id: "live", mode: "scheduled", nominalAt: NOON, isGated: false };
 
 describe("one evaluation", () => {
-  test("leaves the newest for what is on time, and the older ones to nobody", () => {
+  test("fires the newest tick, which is on time, and records the older ones as missed", () => {
     expect(lines(situation(MINUTELY))).toEqual(["1..4 nobody ×4", "5 on_time"]);
     const { cursorAt, nextAt, isComplete } = evaluate(situation(MINUTELY));
     expect({ cursorAt, nextAt, isComplete }).toEqual({
@@ -75,7 +75,7 @@ describe("one evaluation", () => {
       ]);
     });
 
-    test("what is made up for is counted from the newest, whichever side of the pause", () => {
+    test("catch-up counts from the newest tick, on both sides of the pause", () => {
       const missed = { run: "all", limit: 2 };
       const given = { pauses: [pause], now: NOON + 5 * MINUTE + 40_000 };
       const options = { ...MINUTELY, missed, overlap: "allow" };
@@ -89,7 +89,7 @@ describe("one evaluation", () => {
       expect(lines(situation(MINUTELY, late))).toEqual(["1 late", "2..5 paused ×4"]);
     });
 
-    test("nothing fires while one is on, not even what was due before it", () => {
+    test("nothing fires during a pause, not even ticks that were due before it", () => {
       const given = { pauses: [{ ...pause, until: null }] };
       const fired = evaluate(situation({ ...MINUTELY, missed: "all" }, given));
       expect(fired.runs).toEqual([]);
@@ -135,7 +135,7 @@ describe("one evaluation", () => {
     expect(replace.cancels).toEqual(["live", "run 1", "run 2", "run 3", "run 4"]);
   });
 
-  test("makes catch-up wait in a row, behind what is live", () => {
+  test("makes catch-up runs wait in sequence, behind live runs", () => {
     const given = situation({ ...MINUTELY, missed: "all", overlap: "allow" });
     expect(evaluate(given).runs.map(({ isGated }) => isGated)).toEqual([
       false,
@@ -201,7 +201,7 @@ describe("a drawn interval", () => {
   });
 });
 
-test("whatever the policy, every due tick has one outcome, as a slow reading of the design says", () => {
+test("every due tick has one outcome under every policy, by a slow and obvious oracle", () => {
   const options = fc.record({
     when: fc.constantFrom({ cron: "* * * * *" }, { cron: "*/5 * * * *" }, { every: "45s" }),
     run: fc.constantFrom("skip", "latest", "all"),

@@ -40,7 +40,7 @@ test("a check-in counts for the oldest tick that waits, else for the nearest one
   expect(chosen(HOUR + 31 * MINUTE, at(HOUR))).toBe(at(2 * HOUR));
 });
 
-test("a start counts for the nearest tick, and what has begun has its grace from there on", () => {
+test("a start counts for the nearest tick, and its grace begins at the start", () => {
   const tick = at(HOUR);
   expect(beganFor(at(10 * MINUTE), { cursorAt: NOON, tick })).toBeNull();
   expect(beganFor(at(50 * MINUTE), { cursorAt: NOON, tick })).toBe(at(50 * MINUTE));

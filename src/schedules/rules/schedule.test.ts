@@ -73,7 +73,7 @@ describe("a definition", () => {
   });
 });
 
-describe("what is wrong", () => {
+describe("problems", () => {
   const cron = "* * * * *";
   test.each([
     [{ cron, overlap: "Skip" }, "s.overlap"],
@@ -107,7 +107,7 @@ describe("what is wrong", () => {
     expect(fields).toEqual(["s.cron", "s.overlap", "s.grace", "s.priority"]);
   });
 
-  test("in a misspelt member of missed is named with what was meant", () => {
+  test("in a misspelt member of missed suggest the right name", () => {
     expect(() => read({ cron, missed: { run: "all", limits: 3 } })).toThrow(/limits.*limit/s);
   });
 });

@@ -203,7 +203,7 @@ test("long texts are refused shortly", () => {
   }
 });
 
-test("a past time is accepted where nobody asks, and options must be an object", () => {
+test("a past time is accepted without a present time, and options must be an object", () => {
   expect(read({ at: "2020-01-01T00:00:00Z" }, null).kind).toBe("at");
   for (const options of [null, [], "0 2 * * *"]) expect(refused(options)).toHaveLength(1);
 });

@@ -176,7 +176,7 @@ test("bounds are named as rules", () => {
   expect(schedule.matchesPattern(at("2026-01-31T23:30"))).toBe(false);
 });
 
-test("where midnight comes twice, an excluded date is excluded in both its parts", () => {
+test("if midnight comes twice, an excluded date is excluded in both its parts", () => {
   // St. John's, 2010-11-07: at 00:01 the clocks went back to 23:01 of the day before.
   const schedule = when({
     cron: "*/10 * * * *",
@@ -194,7 +194,7 @@ test("where midnight comes twice, an excluded date is excluded in both its parts
   ]);
 });
 
-test("what is always excluded ends, after bounded work", () => {
+test("a schedule whose ticks are all excluded ends, after bounded work", () => {
   const impossible = { c: { windows: [{ from: "00:00", to: "24:00" }] } };
   const schedule = when(
     { cron: "* * * * * *", until: "2999-01-01T00:00:00Z", calendars: ["c"] },

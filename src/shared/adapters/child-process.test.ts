@@ -47,7 +47,7 @@ test("output and exit code are the program's", async () => {
   });
 });
 
-test("a program whose time is over is told, and has time to tidy up", async () => {
+test("a program past its time limit gets SIGTERM, and time to clean up", async () => {
   const ended = await run('trap "echo tidy; exit 5" TERM; while :; do sleep 0.05; done', {
     timeoutMs: 200,
   });
@@ -70,7 +70,7 @@ test("one that does not listen is killed, with all that it started", async () =>
   await until("the grandchild is dead", () => /^(Z.*)?$/.test(stateOf(child)));
 });
 
-test("what a program leaves behind does not keep its end from being seen", async () => {
+test("processes that a program leaves behind do not delay the notice of its end", async () => {
   const ended = await run("sleep 30 & echo done");
   expect(facts(ended)).toMatchObject({ exitCode: 0, stdout: "done\n" });
 });

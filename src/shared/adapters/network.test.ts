@@ -90,7 +90,7 @@ test("a redirect is handed over, not followed", async () => {
   expect(paths).toEqual(["/run?x=1"]);
 });
 
-test("where nobody listens there is no connection", async () => {
+test("without a listener there is no connection", async () => {
   const port = await serving(() => undefined);
   await new Promise((resolve) => servers.pop()?.close(resolve));
   const { answer, isConnected } = send(port);

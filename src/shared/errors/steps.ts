@@ -76,7 +76,7 @@ export class ResultTooLargeError extends HoldfastError {
     readonly limit: number,
   ) {
     super(
-      `${quoteShort(step)} returned at least ${bytes} bytes of JSON; the limit is ${limit}. Store the data elsewhere ` +
+      `${quoteShort(step)} returned at least ${bytes} bytes of JSON; the limit is ${limit}. Store the data outside ` +
         "and return a reference to it.",
     );
   }

@@ -41,12 +41,12 @@ const RUNS: readonly Check[] = [
     sql: { postgres: inOnePlace(WAS_BEING_DROPPED), sqlite: inOnePlace("false") },
   },
   {
-    name: "what is in a place is a run",
+    name: "every pending or held row has its run",
     promise: "S16",
     sql: { postgres: ofRuns(IS_BEING_DROPPED), sqlite: ofRuns("false") },
   },
   {
-    name: "a place agrees with its run",
+    name: "a pending or held row agrees with its run",
     promise: "S16",
     sql: /* sql */ `
 select cast(r.id as text) as what, p.place from {live_run} p join {run} r on r.id = p.run
@@ -271,14 +271,14 @@ where not exists (select 1 from {schedule_version} v where v.schedule = s.id and
 
 const LIMITS: readonly Check[] = [
   {
-    name: "what counts in a limit is ready or held",
+    name: "a run that counts in a limit is ready or held",
     promise: null,
     sql: /* sql */ `
 select cast(f.run as text) as what, f.flow from {flow_run} f
 where not exists (select 1 from {live_run} p where p.run = f.run and p.place in ('ready', 'lease'))`,
   },
   {
-    name: "what a limit let through counts in it",
+    name: "a run that a limit let through counts in it",
     promise: null,
     sql: /* sql */ `
 select cast(p.run as text) as what, p.place
@@ -286,7 +286,7 @@ from {live_run} p left join {lease} k on k.fence = p.fence left join {ready} y o
 where (k.limited or y.limited) and not exists (select 1 from {flow_run} f where f.run = p.run)`,
   },
   {
-    name: "who waits for a limit stands in a line",
+    name: "a run that waits for a limit stands in its line",
     promise: null,
     sql: /* sql */ `
 select cast(w.id as text) as what, w.flow from {waiting} w

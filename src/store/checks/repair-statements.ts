@@ -117,14 +117,14 @@ const EXPIRE = "update {lease} set until = {now} where until > {now} and ";
 
 const OURS: Readonly<Record<string, Repair>> = {
   "a run is in exactly one place": {
-    says: "what has ended stays ended, what is held stays held; what is nowhere is made ready again",
+    says: "ended runs stay ended, held runs stay held; a run in no table is made ready again",
     sql: [NOT_READY, ONE_PLACE, HELD_ONCE, EMPTY_LEASE, `${PUT_BACK} where ${NO_PLACE}`],
   },
-  "what is in a place is a run": {
-    says: "places of runs that are not there are given up: without the run there is no input to go on with",
+  "every pending or held row has its run": {
+    says: "rows of missing runs are removed: without the run there is no input to continue with",
     sql: [...forgetPlaces(), HELD_RUNS, EMPTY_LEASE],
   },
-  "a place agrees with its run": {
+  "a pending or held row agrees with its run": {
     says: "lane and policy are taken from the run",
     sql: [
       asItsRun("ready"),
@@ -142,7 +142,7 @@ where exists (select 1 from {run} r where r.id = o.id and r.lane <> o.lane)`,
   },
   "a lease has runs": { says: "empty leases are removed", sql: [EMPTY_LEASE] },
   "a lease has a holder": {
-    says: "leases of holders that nobody knows end now, and their runs are taken back",
+    says: "leases of unknown holders end now, and their runs are reclaimed",
     sql: [`${EXPIRE} not exists (select 1 from {instance} i where i.no = {lease}.holder)`],
   },
   "a fence has one holder": {
@@ -185,11 +185,11 @@ where name = '{lock}' and seq < (
     ],
   },
   "attempts stay within their limit": {
-    says: "pending runs get one attempt more; what runs or has ended stays as it is",
+    says: "pending runs get one more attempt; running and ended ones stay unchanged",
     sql: [withinLimit("ready"), withinLimit("waiting")],
   },
   "a key names a run of its job": {
-    says: "keys of runs that are not there are free again",
+    says: "keys of missing runs are free again",
     sql: [
       /* sql */ `
 delete from {key} where not exists (
@@ -197,7 +197,7 @@ delete from {key} where not exists (
     ],
   },
   "roll-ups count every end": {
-    says: "what was not counted is added from history",
+    says: "missing counts are added from history",
     sql: [COUNT_ENDS],
   },
   "a tick has at most one scheduled run": {
@@ -227,7 +227,7 @@ where r.mode = 1 and not exists (select 1 from {tick} t where t.schedule = r.sch
     advice: "Which of the two rows is true is not known. They go with the retention of the ledger.",
   },
   "no ledger is ahead of its cursor": {
-    says: "the cursor moves on to the last recorded tick, which is not fired again",
+    says: "the cursor moves to the last recorded tick, which is not fired again",
     sql: [
       /* sql */ `
 update {schedule} as s set revision = revision + 1,
@@ -237,7 +237,7 @@ where s.cursor_at < (select max(t.last_at) from {tick} t where t.schedule = s.id
     ],
   },
   "the next tick is after the cursor": {
-    says: "the next tick is forgotten; the next poll of a scheduler finds it again",
+    says: "the next tick is cleared; the next poll of a scheduler computes it again",
     sql: [
       "update {schedule} set revision = revision + 1, next_at = null where next_at <= cursor_at",
     ],
@@ -273,7 +273,7 @@ where exists (${UNTOLD})`,
     ],
   },
   "a gate is opened by its schedule": {
-    says: "the schedule looks at its gate again; where there is none, the run is let through",
+    says: "the schedule evaluates its gate again; if there is none, the run becomes ready",
     sql: openGates(),
   },
   "runs that must not overlap do not": {
@@ -289,8 +289,8 @@ select s.id, s.version, 1, {now}, 'repair', s.job, s.definition, s.input, s.anch
 where not exists (select 1 from {schedule_version} v where v.schedule = s.id and v.version = s.version)`,
     ],
   },
-  "what counts in a limit is ready or held": {
-    says: "what it holds of the limit is free again",
+  "a run that counts in a limit is ready or held": {
+    says: "its capacity of the limit is free again",
     sql: [
       NOT_COUNTED,
       // SQLite has one writer, and limits there have no revision.
@@ -301,12 +301,12 @@ where not exists (select 1 from {schedule_version} v where v.schedule = s.id and
       LOOK_AGAIN,
     ],
   },
-  "what a limit let through counts in it": {
-    says: "it is taken for a run without a limit",
+  "a run that a limit let through counts in it": {
+    says: "it counts as a run without a limit",
     sql: uncounted(),
   },
-  "who waits for a limit stands in a line": {
-    says: "its line is looked at again",
+  "a run that waits for a limit stands in its line": {
+    says: "its line is read again",
     sql: [
       /* sql */ `
 insert into {flow_line} as n (flow, lane, suspect, look_at)
@@ -325,7 +325,7 @@ where f.used <> coalesce((select sum(t.runs) from {flow_turn} t where t.flow = f
     ],
   },
   "a batch counts its runs": {
-    says: "its runs are counted again; if all have ended, the run that comes after it is made",
+    says: "its runs are counted again; if all have ended, the follow-up run is made",
     sql: [...COUNT_CHILDREN, MAKE_AFTER, READY_AFTER, END_BATCHES],
   },
   "items are counted": {
@@ -354,7 +354,7 @@ where x.items <> (select count(*) from {item} i where i.run = x.run and i.outcom
       "Two grants of a lock overlapped: look at what both holders did. The rows go with the retention of history.",
   },
   "a pause of everything ends after it began": {
-    says: "it ended when it began; the ticks of that time are judged as if there had been none",
+    says: "it gets no duration; the ticks of that time are evaluated as if there had been no pause",
     sql: ["update {pause} set until_at = at where until_at < at"],
   },
   "a delivery of an alert waits, was sent or was given up": {
@@ -370,7 +370,7 @@ where x.items <> (select count(*) from {item} i where i.run = x.run and i.outcom
     sql: ["delete from {session} where secret = '' or length(digest) <> 64"],
   },
   "a named key has a digest and opens a scope": {
-    says: "it is removed, since it opens nothing; make the key anew",
+    says: "it is removed, since it opens nothing; create the key again",
     sql: [
       "delete from {access_key} where name = '' or length(digest) <> 64 or scopes not like '[\"%\"]'",
     ],
@@ -390,7 +390,7 @@ const OF_REFERENCES: Readonly<Record<string, Repair>> = Object.fromEntries(
       return [
         name,
         {
-          says: `the ${target} that is not there is no longer named`,
+          says: `the reference to the missing ${target} is removed`,
           sql: [`update {${table}} set ${column} = null where ${isLost}`],
         },
       ];

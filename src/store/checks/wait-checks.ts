@@ -84,7 +84,7 @@ const WAKE_NOW = "update {waiting} set wake_at = {now}, asleep_at = null where";
 
 export const WAIT_REPAIRS: Readonly<Record<string, Repair>> = {
   "a run that sleeps has an open wait": {
-    says: "those runs are woken: they find their finished steps, and wait anew",
+    says: "those runs are woken: they find their finished steps, and wait again",
     sql: [`${WAKE_NOW} ${WITHOUT_WAIT}`],
   },
   "a run that sleeps wakes by its first deadline": {

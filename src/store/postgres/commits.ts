@@ -252,7 +252,7 @@ async function within<Value>(
   timeoutMs: number,
 ): Promise<Value> {
   let isOpen = true;
-  /** The first statement that failed. A function that does not await its statements does not hear of it. */
+  /** The first statement that failed. A function that does not await its statements never gets its error. */
   let failed: { readonly error: unknown } | null = null;
   const failing = (error: unknown): never => {
     failed ??= { error };

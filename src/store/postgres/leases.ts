@@ -122,7 +122,7 @@ noted as (
   insert into {attempt} (run, fence, attempt, ended, holder, started_at, ended_at, error)
   select id, fence, attempt, ended, holder, claimed_at, now.at, error from judged cross join now where verdict < 0
 ),
--- Those that go straight back; under a rate every attempt stands in line.
+-- Runs that are ready again at once; under a rate every attempt joins the line.
 back as materialized (
   select id, lane, policy, priority, flow, stands, laters, extra, verdict = -1 as suspect,
     case when verdict = -2 then attempt - 1 else attempt end as attempt,

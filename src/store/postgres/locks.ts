@@ -135,7 +135,7 @@ kept as (
 )
 select fence, name, holder from gone`;
 
-/** The row of a name stays for at least a day: no statement takes so long between drawing a fence and its commit. */
+/** The row of a name stays for at least a day: no statement takes that long between drawing a fence and its commit. */
 const IDLE_MS = 86_400_000;
 
 const PRUNE_LOCKS = /* sql */ `${NOW},

@@ -20,7 +20,7 @@ const RETRIED: Settlement = {
   },
 };
 
-test("what all have in common is one value, and nothing is listed but the ids", () => {
+test("values that all settlements share are sent once, and only ids are listed", () => {
   const columns = settlementColumns([COMPLETED, { ...COMPLETED, id: "b" }]);
   expect(columns).toMatchObject({ ids: "{a,b}", fence: 7, status: 1, mode: 0, ranAllMs: 0 });
   expect(columns).toMatchObject({ result: "null", error: null, schedule: null, end: null });
@@ -28,7 +28,7 @@ test("what all have in common is one value, and nothing is listed but the ids", 
   expect(lists.filter(([, value]) => value !== "{}").map(([name]) => name)).toEqual(["ids"]);
 });
 
-test("what differs is listed, with nulls for those that have none of it", () => {
+test("differing values are listed, with nulls for settlements without one", () => {
   expect(settlementColumns([COMPLETED, RETRIED])).toMatchObject({
     ...{ ids: "{a,b}", fences: "{}", fence: 7 },
     ...{ statuses: "{1,-1}", status: null, ranMs: "{0,3}", ranAllMs: null },

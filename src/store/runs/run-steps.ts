@@ -62,7 +62,7 @@ export type RunStepsParams = {
   readonly after: number;
   /** Open ones after this one; null: from the first. */
   readonly openAfter: OpenPlace | null;
-  /** So many in all. */
+  /** How many there are in all. */
   readonly limit: number;
 };
 

@@ -30,7 +30,7 @@ export function createPrivateViews(engine: Engine, { create }: ViewForms): strin
   // PostgreSQL keeps the rows of released locks; SQLite has only held ones.
   const isHeld = engine === "postgres" ? "where state = 0" : "";
   const text = /* sql */ `
--- Where runs are that have not ended.
+-- The table of each run that has not ended.
 ${create("live_run")}
 select id as run, 'ready' as place, null::bigint as fence, lane, policy, attempt, extra from {ready}
 union all
@@ -38,7 +38,7 @@ select id, 'waiting', null, lane, policy, attempt, extra from {waiting}
 union all
 select m.value, 'lease', k.fence, k.lane, k.policy, k.attempt, k.extra from {lease} k, {each k.ids as m};
 
--- The runs that schedules take for live.
+-- The runs that schedules count as live.
 ${create("schedule_live")}
 select s.id as schedule, m.value as run from {schedule} s, {each s.live as m};
 

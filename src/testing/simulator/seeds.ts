@@ -127,7 +127,7 @@ export async function runCampaign(params: CampaignParams): Promise<CampaignRepor
   return { from, seeds, violations, hash: hash.digest("hex").slice(0, 32), counters, ...sum };
 }
 
-/** Returns the states that so many seeds must reach, but did not. */
+/** Returns the states that this number of seeds must reach, but did not. */
 export function missing({
   seeds,
   counters,

@@ -41,7 +41,7 @@ export type SimulationResult = {
 };
 
 const ASKED_AGAIN_MS = 5_000;
-/** The tables are checked once in so many commits. */
+/** The tables are checked once per this many commits. */
 const TABLES_EVERY = 1_500;
 /** Verbs whose transactions are checked even if they change no row. */
 const TOLD_WITHOUT_ROWS = ["claims.exchange", "batches.enqueue", "batches.enqueueChildren"];

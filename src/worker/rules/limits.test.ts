@@ -14,7 +14,7 @@ test("a key is the JSON text of the value at its path", () => {
   expect(keyOf("flag", { flag: false })).toBe("false");
 });
 
-test("what is not there is null: also behind values that have no members, and in arrays", () => {
+test("a missing value is null: also behind values without members, and in arrays", () => {
   for (const input of [{}, null, 7, "id", [], { account: null }, { account: [{ id: 1 }] }])
     expect(keyOf("account.id", input)).toBe("null");
   expect(keyOf("items.length", { items: [1, 2] })).toBe("null");

@@ -189,24 +189,24 @@ delete from access_key where name = '' or length(digest) <> 64 or scopes not lik
 -- OURS.a pause of everything ends after it began.sql.0
 update pause set until_at = at where until_at < at;
 
--- OURS.a place agrees with its run.sql.0
+-- OURS.a pending or held row agrees with its run.sql.0
 update ready as x set lane = (select r.lane from run r where r.id = x.id),
   policy = (select r.policy from run r where r.id = x.id)
 where exists (select 1 from run r where r.id = x.id and (r.lane <> x.lane or r.policy <> x.policy));
 
--- OURS.a place agrees with its run.sql.1
+-- OURS.a pending or held row agrees with its run.sql.1
 update waiting as x set lane = (select r.lane from run r where r.id = x.id),
   policy = (select r.policy from run r where r.id = x.id)
 where exists (select 1 from run r where r.id = x.id and (r.lane <> x.lane or r.policy <> x.policy));
 
--- OURS.a place agrees with its run.sql.2
+-- OURS.a pending or held row agrees with its run.sql.2
 update lease as k set
   lane = (select min(r.lane) from live_run p join run r on r.id = p.run where p.fence = k.fence),
   policy = (select min(r.policy) from live_run p join run r on r.id = p.run where p.fence = k.fence)
 where exists (select 1 from live_run p join run r on r.id = p.run
   where p.fence = k.fence and (r.lane <> k.lane or r.policy <> k.policy));
 
--- OURS.a place agrees with its run.sql.3
+-- OURS.a pending or held row agrees with its run.sql.3
 update outcome as o set lane = (select r.lane from run r where r.id = o.id)
 where exists (select 1 from run r where r.id = o.id and r.lane <> o.lane);
 
@@ -234,6 +234,30 @@ select r.id, clock() - r.priority * 60000, r.lane, r.policy,
     else y.attempts - 1 end from attempt a where a.run = r.id), 0, 0, 0, 0, false
 from run r join policy y on y.id = r.policy where not exists (select 1 from live_run p where p.run = r.id)
   and not exists (select 1 from outcome o where o.id = r.id);
+
+-- OURS.a run that a limit let through counts in it.sql.0
+update ready set limited = false where limited and not exists (select 1 from flow_run f where f.run = ready.id);
+
+-- OURS.a run that a limit let through counts in it.sql.1
+update lease set limited = false where limited and not exists (
+  select 1 from live_run p join flow_run f on f.run = p.run where p.fence = lease.fence);
+
+-- OURS.a run that counts in a limit is ready or held.sql.0
+delete from flow_run where not exists (
+  select 1 from live_run p where p.run = flow_run.run and p.place in ('ready', 'lease'));
+
+-- OURS.a run that counts in a limit is ready or held.sql.1
+update flow set revision = revision + 1, open_at = 0;
+
+-- OURS.a run that counts in a limit is ready or held.sql.2
+update flow_line set look_at = clock() where look_at is not null;
+
+-- OURS.a run that waits for a limit stands in its line.sql.0
+insert into flow_line as n (flow, lane, suspect, look_at)
+select distinct w.flow, w.lane, w.suspect, clock() from waiting w
+where w.gate = 'flow' and w.flow is not null and not exists (
+  select 1 from flow_line n where n.flow = w.flow and n.lane = w.lane and n.suspect = w.suspect and n.look_at is not null)
+on conflict (flow, lane, suspect) do update set look_at = excluded.look_at;
 
 -- OURS.a schedule has its version kept.sql.0
 insert into schedule_version (schedule, version, kind, at, by, job, definition, input, anchor_at)
@@ -270,6 +294,22 @@ where x.attempt >= (select y.attempts from policy y where y.id = x.policy) + x.e
 -- OURS.attempts stay within their limit.sql.1
 update waiting as x set attempt = (select y.attempts - 1 from policy y where y.id = x.policy) + x.extra
 where x.attempt >= (select y.attempts from policy y where y.id = x.policy) + x.extra;
+
+-- OURS.every pending or held row has its run.sql.0
+delete from ready where not exists (select 1 from run r where r.id = ready.id);
+
+-- OURS.every pending or held row has its run.sql.1
+delete from waiting where not exists (select 1 from run r where r.id = waiting.id);
+
+-- OURS.every pending or held row has its run.sql.2
+delete from outcome where not exists (select 1 from run r where r.id = outcome.id);
+
+-- OURS.every pending or held row has its run.sql.3
+update lease k set ids = array(select m.run from unnest(k.ids) with ordinality m (run, place) where exists (select 1 from run r where r.id = m.run) order by m.place)
+where exists (select from unnest(k.ids) m (run) where not (exists (select 1 from run r where r.id = m.run)));
+
+-- OURS.every pending or held row has its run.sql.4
+delete from lease where not exists (select 1 from live_run p where p.fence = lease.fence);
 
 -- OURS.fences come from their sequence.sql.0
 select setval('lease_fence_seq', m.fence) from (
@@ -322,46 +362,6 @@ update schedule set revision = revision + 1, next_at = null where next_at <= cur
 -- OURS.the window of a rate adds up.sql.0
 update flow as f set used = coalesce((select sum(t.runs) from flow_turn t where t.flow = f.id), 0)
 where f.used <> coalesce((select sum(t.runs) from flow_turn t where t.flow = f.id), 0);
-
--- OURS.what a limit let through counts in it.sql.0
-update ready set limited = false where limited and not exists (select 1 from flow_run f where f.run = ready.id);
-
--- OURS.what a limit let through counts in it.sql.1
-update lease set limited = false where limited and not exists (
-  select 1 from live_run p join flow_run f on f.run = p.run where p.fence = lease.fence);
-
--- OURS.what counts in a limit is ready or held.sql.0
-delete from flow_run where not exists (
-  select 1 from live_run p where p.run = flow_run.run and p.place in ('ready', 'lease'));
-
--- OURS.what counts in a limit is ready or held.sql.1
-update flow set revision = revision + 1, open_at = 0;
-
--- OURS.what counts in a limit is ready or held.sql.2
-update flow_line set look_at = clock() where look_at is not null;
-
--- OURS.what is in a place is a run.sql.0
-delete from ready where not exists (select 1 from run r where r.id = ready.id);
-
--- OURS.what is in a place is a run.sql.1
-delete from waiting where not exists (select 1 from run r where r.id = waiting.id);
-
--- OURS.what is in a place is a run.sql.2
-delete from outcome where not exists (select 1 from run r where r.id = outcome.id);
-
--- OURS.what is in a place is a run.sql.3
-update lease k set ids = array(select m.run from unnest(k.ids) with ordinality m (run, place) where exists (select 1 from run r where r.id = m.run) order by m.place)
-where exists (select from unnest(k.ids) m (run) where not (exists (select 1 from run r where r.id = m.run)));
-
--- OURS.what is in a place is a run.sql.4
-delete from lease where not exists (select 1 from live_run p where p.fence = lease.fence);
-
--- OURS.who waits for a limit stands in a line.sql.0
-insert into flow_line as n (flow, lane, suspect, look_at)
-select distinct w.flow, w.lane, w.suspect, clock() from waiting w
-where w.gate = 'flow' and w.flow is not null and not exists (
-  select 1 from flow_line n where n.flow = w.flow and n.lane = w.lane and n.suspect = w.suspect and n.look_at is not null)
-on conflict (flow, lane, suspect) do update set look_at = excluded.look_at;
 
 -- PUT_BACK
 insert into ready (id, sort_at, lane, policy, attempt, losses, refunds, laters, extra, suspect)
@@ -465,24 +465,24 @@ delete from access_key where name = '' or length(digest) <> 64 or scopes not lik
 -- REPAIRS.a pause of everything ends after it began.sql.0
 update pause set until_at = at where until_at < at;
 
--- REPAIRS.a place agrees with its run.sql.0
+-- REPAIRS.a pending or held row agrees with its run.sql.0
 update ready as x set lane = (select r.lane from run r where r.id = x.id),
   policy = (select r.policy from run r where r.id = x.id)
 where exists (select 1 from run r where r.id = x.id and (r.lane <> x.lane or r.policy <> x.policy));
 
--- REPAIRS.a place agrees with its run.sql.1
+-- REPAIRS.a pending or held row agrees with its run.sql.1
 update waiting as x set lane = (select r.lane from run r where r.id = x.id),
   policy = (select r.policy from run r where r.id = x.id)
 where exists (select 1 from run r where r.id = x.id and (r.lane <> x.lane or r.policy <> x.policy));
 
--- REPAIRS.a place agrees with its run.sql.2
+-- REPAIRS.a pending or held row agrees with its run.sql.2
 update lease as k set
   lane = (select min(r.lane) from live_run p join run r on r.id = p.run where p.fence = k.fence),
   policy = (select min(r.policy) from live_run p join run r on r.id = p.run where p.fence = k.fence)
 where exists (select 1 from live_run p join run r on r.id = p.run
   where p.fence = k.fence and (r.lane <> k.lane or r.policy <> k.policy));
 
--- REPAIRS.a place agrees with its run.sql.3
+-- REPAIRS.a pending or held row agrees with its run.sql.3
 update outcome as o set lane = (select r.lane from run r where r.id = o.id)
 where exists (select 1 from run r where r.id = o.id and r.lane <> o.lane);
 
@@ -515,12 +515,36 @@ from run r join policy y on y.id = r.policy where not exists (select 1 from live
 update run set schedule = null where schedule is not null and not exists (
   select 1 from schedule y where y.id = run.schedule);
 
+-- REPAIRS.a run that a limit let through counts in it.sql.0
+update ready set limited = false where limited and not exists (select 1 from flow_run f where f.run = ready.id);
+
+-- REPAIRS.a run that a limit let through counts in it.sql.1
+update lease set limited = false where limited and not exists (
+  select 1 from live_run p join flow_run f on f.run = p.run where p.fence = lease.fence);
+
+-- REPAIRS.a run that counts in a limit is ready or held.sql.0
+delete from flow_run where not exists (
+  select 1 from live_run p where p.run = flow_run.run and p.place in ('ready', 'lease'));
+
+-- REPAIRS.a run that counts in a limit is ready or held.sql.1
+update flow set revision = revision + 1, open_at = 0;
+
+-- REPAIRS.a run that counts in a limit is ready or held.sql.2
+update flow_line set look_at = clock() where look_at is not null;
+
 -- REPAIRS.a run that sleeps has an open wait.sql.0
 update waiting set wake_at = clock(), asleep_at = null where asleep_at is not null and not exists (select 1 from wait x where x.run = waiting.id);
 
 -- REPAIRS.a run that sleeps wakes by its first deadline.sql.0
 update waiting as w set wake_at = (select min(x.until) from wait x where x.run = w.id)
 where w.asleep_at is not null and w.gate is null and w.wake_at > clock() and w.wake_at > (select min(x.until) from wait x where x.run = w.id);
+
+-- REPAIRS.a run that waits for a limit stands in its line.sql.0
+insert into flow_line as n (flow, lane, suspect, look_at)
+select distinct w.flow, w.lane, w.suspect, clock() from waiting w
+where w.gate = 'flow' and w.flow is not null and not exists (
+  select 1 from flow_line n where n.flow = w.flow and n.lane = w.lane and n.suspect = w.suspect and n.look_at is not null)
+on conflict (flow, lane, suspect) do update set look_at = excluded.look_at;
 
 -- REPAIRS.a run that was let through has its limit.sql.0
 delete from flow_run where flow is not null and not exists (
@@ -601,6 +625,22 @@ where x.attempt >= (select y.attempts from policy y where y.id = x.policy) + x.e
 update waiting as x set attempt = (select y.attempts - 1 from policy y where y.id = x.policy) + x.extra
 where x.attempt >= (select y.attempts from policy y where y.id = x.policy) + x.extra;
 
+-- REPAIRS.every pending or held row has its run.sql.0
+delete from ready where not exists (select 1 from run r where r.id = ready.id);
+
+-- REPAIRS.every pending or held row has its run.sql.1
+delete from waiting where not exists (select 1 from run r where r.id = waiting.id);
+
+-- REPAIRS.every pending or held row has its run.sql.2
+delete from outcome where not exists (select 1 from run r where r.id = outcome.id);
+
+-- REPAIRS.every pending or held row has its run.sql.3
+update lease k set ids = array(select m.run from unnest(k.ids) with ordinality m (run, place) where exists (select 1 from run r where r.id = m.run) order by m.place)
+where exists (select from unnest(k.ids) m (run) where not (exists (select 1 from run r where r.id = m.run)));
+
+-- REPAIRS.every pending or held row has its run.sql.4
+delete from lease where not exists (select 1 from live_run p where p.fence = lease.fence);
+
 -- REPAIRS.fences come from their sequence.sql.0
 select setval('lease_fence_seq', m.fence) from (
   select max(g.fence) as fence from (
@@ -674,46 +714,6 @@ update schedule set revision = revision + 1, next_at = null where next_at <= cur
 -- REPAIRS.the window of a rate adds up.sql.0
 update flow as f set used = coalesce((select sum(t.runs) from flow_turn t where t.flow = f.id), 0)
 where f.used <> coalesce((select sum(t.runs) from flow_turn t where t.flow = f.id), 0);
-
--- REPAIRS.what a limit let through counts in it.sql.0
-update ready set limited = false where limited and not exists (select 1 from flow_run f where f.run = ready.id);
-
--- REPAIRS.what a limit let through counts in it.sql.1
-update lease set limited = false where limited and not exists (
-  select 1 from live_run p join flow_run f on f.run = p.run where p.fence = lease.fence);
-
--- REPAIRS.what counts in a limit is ready or held.sql.0
-delete from flow_run where not exists (
-  select 1 from live_run p where p.run = flow_run.run and p.place in ('ready', 'lease'));
-
--- REPAIRS.what counts in a limit is ready or held.sql.1
-update flow set revision = revision + 1, open_at = 0;
-
--- REPAIRS.what counts in a limit is ready or held.sql.2
-update flow_line set look_at = clock() where look_at is not null;
-
--- REPAIRS.what is in a place is a run.sql.0
-delete from ready where not exists (select 1 from run r where r.id = ready.id);
-
--- REPAIRS.what is in a place is a run.sql.1
-delete from waiting where not exists (select 1 from run r where r.id = waiting.id);
-
--- REPAIRS.what is in a place is a run.sql.2
-delete from outcome where not exists (select 1 from run r where r.id = outcome.id);
-
--- REPAIRS.what is in a place is a run.sql.3
-update lease k set ids = array(select m.run from unnest(k.ids) with ordinality m (run, place) where exists (select 1 from run r where r.id = m.run) order by m.place)
-where exists (select from unnest(k.ids) m (run) where not (exists (select 1 from run r where r.id = m.run)));
-
--- REPAIRS.what is in a place is a run.sql.4
-delete from lease where not exists (select 1 from live_run p where p.fence = lease.fence);
-
--- REPAIRS.who waits for a limit stands in a line.sql.0
-insert into flow_line as n (flow, lane, suspect, look_at)
-select distinct w.flow, w.lane, w.suspect, clock() from waiting w
-where w.gate = 'flow' and w.flow is not null and not exists (
-  select 1 from flow_line n where n.flow = w.flow and n.lane = w.lane and n.suspect = w.suspect and n.look_at is not null)
-on conflict (flow, lane, suspect) do update set look_at = excluded.look_at;
 
 -- RUN_FENCES
 select k.fence from lease k union all select a.fence from attempt a union all select o.fence from outcome o

@@ -37,7 +37,7 @@ declare
   v_evidence jsonb;
 begin
   if v_when ->> 'kind' = 'range' then
-    -- One tick is outstanding at most: the stored one.
+    -- At most one tick is outstanding: the stored one.
     v_next := greatest(p_next_at, p_cursor_at + 1, v_from);
     if v_next > v_until then v_next := null; end if;
     if v_next <= p_now then
@@ -58,13 +58,13 @@ begin
       v_next := greatest(p_now, v_at) + (v_when ->> 'everyMaxMs')::bigint;
     end if;
   else
-    -- Those past the grace: counted, not visited, but for the ones that are made up for.
+    -- Ticks past the grace: counted, not visited, except for those that run late.
     v_count := case when v_old > p_cursor_at then (case when least(v_old, v_until) < v_first then 0 else (least(v_old, v_until) - v_first) / v_every + 1 end) - (case when p_cursor_at < v_first then 0 else (p_cursor_at - v_first) / v_every + 1 end) else 0 end;
     if v_count > 0 then
       v_last := v_first + ((case when least(v_old, v_until) < v_first then 0 else (least(v_old, v_until) - v_first) / v_every + 1 end) - 1) * v_every;
       v_wanted := case v_missed when 'skip' then 0 when 'latest' then 1
         else (p_definition -> 'missed' ->> 'limit')::bigint end;
-      -- With one on time already there is nothing to make up for by the latest.
+      -- If a tick is on time, "latest" runs no older one.
       if v_missed = 'latest' and (select t.at from (select v_first + (case when v_old < v_first then 0 else (v_old - v_first) / v_every + 1 end) * v_every as at) t where t.at <= v_until) <= p_now then v_wanted := 0; end if;
       v_made_up := least(v_wanted, v_count);
       if v_count > v_made_up then
@@ -206,11 +206,11 @@ begin
     raise exception 'holder and lease_seconds: give a name, and from 1 to 86400 seconds, such as 300'
       using errcode = 'HF000', detail = 'CONFIGURATION_INVALID';
   end if;
-  -- Once everything is paused nothing is fired and nothing handed out; the tick is recorded later.
+  -- While everything is paused nothing fires and no run is handed out; the tick is recorded later.
   if not (not exists (select from pause z where z.until_at is null)) then
     return;
   end if;
-  -- First, as it locks leases before schedules, like every settle does.
+  -- First, because it locks leases before schedules, like every settlement.
   select s.live into v_schedule from schedule s where s.name = v_name;
   
 with now as materialized (select clock() as at),
@@ -267,7 +267,7 @@ noted as (
   insert into attempt (run, fence, attempt, ended, holder, started_at, ended_at, error)
   select id, fence, attempt, ended, holder, claimed_at, now.at, error from judged cross join now where verdict < 0
 ),
--- Those that go straight back; under a rate every attempt stands in line.
+-- Runs that are ready again at once; under a rate every attempt joins the line.
 back as materialized (
   select id, lane, policy, priority, flow, stands, laters, extra, verdict = -1 as suspect,
     case when verdict = -2 then attempt - 1 else attempt end as attempt,
@@ -390,7 +390,7 @@ bumped as (
     open_at = case when id = any(array(select flow from freed)) then 0 else open_at end
   where id = any(array(select id from touched))
 ),
--- Where somebody stands already, newcomers change nothing; who leaves lets the others be looked at.
+-- If runs wait already, a new one changes nothing; a run that leaves lets the line be read again.
 relined as (
   insert into flow_line as n (flow, lane, suspect, look_at)
   select x.flow, x.lane, x.suspect, x.look_at
@@ -452,7 +452,7 @@ from judged j join lane l on l.id = j.lane left join instance i on i.no = j.hold
         or not exists (select from jsonb_array_elements(v_live) l (run) where not (l.run ->> 'isGated')::boolean))
       then (v_live -> 0 ->> 'id')::uuid end;
     exit when not v_is_due and v_opens is null;
-    -- Ticks of a pause that is over are skipped, with those before it that nobody had recorded.
+    -- Ticks of an ended pause are skipped, with the unrecorded ones before it.
     select max(z.until_at) into v_resumed from pause z where z.until_at > v_schedule.next_at and z.at <= v_now;
     v_plan := case when v_is_due and v_resumed is not null then skip_paused(v_definition, v_schedule.anchor_at,
         v_schedule.cursor_at, v_schedule.next_at, v_live, v_resumed, v_now)
@@ -474,11 +474,11 @@ locked as materialized (
   select k.tid, x.* from sent x, lateral (
     select s.ctid as tid from schedule s where s.id = x.id and s.revision = x.revision
     for update skip locked) k
-  -- Nothing is fired while everything is paused: what would have been is decided anew.
+  -- Nothing fires while everything is paused: such changes are decided again later.
   where not exists (select from pause z where z.until_at is null) or x.id <> all((array(select v_schedule.id from jsonb_array_elements(v_plan -> 'runs') with ordinality e (value, place) order by e.place))::int[])
 ),
--- Joining what was won with what was sent would be a nested loop, as nobody can tell the planner how
--- many there are: both are reached by their keys instead.
+-- A join of the applied changes with the sent ones would be a nested loop, because the planner does not
+-- know how many there are: both are reached by their keys instead.
 won as (
   update schedule s set revision = s.revision + 1, cursor_at = k.cursor_at, next_at = k.next_at,
     is_ended = k.is_ended, hold_until = k.hold_until, hold_run = k.hold_run, last_run = k.last_run,
@@ -511,7 +511,7 @@ end as flow_key
     (array(select null::text from jsonb_array_elements(v_plan -> 'runs') with ordinality e (value, place) order by e.place))::text[], (array(select null::text from jsonb_array_elements(v_plan -> 'runs') with ordinality e (value, place) order by e.place))::text[]) as r (schedule, id, mode, nominal_at, gated, input, trace),
   lateral (
     select x.id, x.job, x.queue, x.priority, x.tags, x.input from schedule x where x.id = r.schedule offset 0) w
-  -- Left joins: without its job a run has no lane, which is refused; it must not silently be none.
+  -- Left joins: a run without its job has no lane and is refused; it must not silently be left out.
   left join lateral (
     select x.* from job x where x.name = w.job offset 0) j on true
   left join lateral (
@@ -613,7 +613,7 @@ bumped as (
     open_at = case when id = any(array(select flow from freed)) then 0 else open_at end
   where id = any(array(select id from touched))
 ),
--- Where somebody stands already, newcomers change nothing; who leaves lets the others be looked at.
+-- If runs wait already, a new one changes nothing; a run that leaves lets the line be read again.
 relined as (
   insert into flow_line as n (flow, lane, suspect, look_at)
   select x.flow, x.lane, x.suspect, x.look_at
@@ -820,7 +820,7 @@ select g.fence from granted g into v_fence;
   if v_fence is null then
     return;
   end if;
-  -- The caller's lease instead of the job's; whoever calls this begins at once.
+  -- The caller's lease instead of the job's; the caller begins the run at once.
   update lease k set until = least(k.claimed_at + v_lease_ms, k.deadline_at + 5000), started = k.ids
   where k.fence = v_fence;
   return query select v_run, v_fence, k.attempt::int, to_timestamp(r.nominal_at / 1000.0), r.input::jsonb
@@ -867,7 +867,7 @@ declare
   v_evidence jsonb;
 begin
   if v_when ->> 'kind' = 'range' then
-    -- One tick is outstanding at most: the stored one.
+    -- At most one tick is outstanding: the stored one.
     v_next := greatest(p_next_at, p_cursor_at + 1, v_from);
     if v_next > v_until then v_next := null; end if;
     if v_next <= p_now then
@@ -888,13 +888,13 @@ begin
       v_next := greatest(p_now, v_at) + (v_when ->> 'everyMaxMs')::bigint;
     end if;
   else
-    -- Those past the grace: counted, not visited, but for the ones that are made up for.
+    -- Ticks past the grace: counted, not visited, except for those that run late.
     v_count := case when v_old > p_cursor_at then (case when least(v_old, v_until) < v_first then 0 else (least(v_old, v_until) - v_first) / v_every + 1 end) - (case when p_cursor_at < v_first then 0 else (p_cursor_at - v_first) / v_every + 1 end) else 0 end;
     if v_count > 0 then
       v_last := v_first + ((case when least(v_old, v_until) < v_first then 0 else (least(v_old, v_until) - v_first) / v_every + 1 end) - 1) * v_every;
       v_wanted := case v_missed when 'skip' then 0 when 'latest' then 1
         else (p_definition -> 'missed' ->> 'limit')::bigint end;
-      -- With one on time already there is nothing to make up for by the latest.
+      -- If a tick is on time, "latest" runs no older one.
       if v_missed = 'latest' and (select t.at from (select v_first + (case when v_old < v_first then 0 else (v_old - v_first) / v_every + 1 end) * v_every as at) t where t.at <= v_until) <= p_now then v_wanted := 0; end if;
       v_made_up := least(v_wanted, v_count);
       if v_count > v_made_up then

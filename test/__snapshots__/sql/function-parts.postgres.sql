@@ -18,7 +18,7 @@ begin
 end
 $holdfast$;
 
--- How deep JSON is nested, counted on its text: without what is inside of strings only brackets are left.
+-- How deep JSON is nested, counted on its text: with strings removed, only brackets count.
 create function json_depth(value text) returns int language sql immutable
 set search_path = pg_catalog, pg_temp as $holdfast$
   select coalesce(max(d.depth), 0)::int from (
@@ -30,9 +30,9 @@ set search_path = pg_catalog, pg_temp as $holdfast$
 $holdfast$;
 
 -- The same JSON with the members of every object sorted, as JavaScript sorts: by units of UTF-16, in
--- which the last characters of the basic plane come after all that lie beyond it. Numbers as JavaScript
+-- which the last characters of the basic plane come after all characters beyond it. Numbers as JavaScript
 -- writes them: the shortest digits that mean the same double, plain from 1e-6 to 1e21. Settings are those
--- of input_hash, its only caller: set anew at each level they would take most of the time.
+-- of input_hash, its only caller: setting them again at each level would take most of the time.
 create function canonical_json(value jsonb) returns text language plpgsql immutable as $holdfast$
 declare
   v_number float8;

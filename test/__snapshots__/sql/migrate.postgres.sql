@@ -1,5 +1,5 @@
 -- CREATE_PRIVATE_VIEWS
--- Where runs are that have not ended.
+-- The table of each run that has not ended.
 create or replace view live_run as
 select id as run, 'ready' as place, null::bigint as fence, lane, policy, attempt, extra from ready
 union all
@@ -7,7 +7,7 @@ select id, 'waiting', null, lane, policy, attempt, extra from waiting
 union all
 select m.value, 'lease', k.fence, k.lane, k.policy, k.attempt, k.extra from lease k, unnest(k.ids) as m (value);
 
--- The runs that schedules take for live.
+-- The runs that schedules count as live.
 create or replace view schedule_live as
 select s.id as schedule, m.value as run from schedule s, unnest(s.live) as m (value);
 

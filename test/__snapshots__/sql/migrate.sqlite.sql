@@ -1,5 +1,5 @@
 -- CREATE_PRIVATE_VIEWS
--- Where runs are that have not ended.
+-- The table of each run that has not ended.
 drop view if exists live_run;
 create view live_run as
 select id as run, 'ready' as place, null as fence, lane, policy, attempt, extra from ready
@@ -8,7 +8,7 @@ select id, 'waiting', null, lane, policy, attempt, extra from waiting
 union all
 select m.value, 'lease', k.fence, k.lane, k.policy, k.attempt, k.extra from lease k, json_each(k.ids) as m;
 
--- The runs that schedules take for live.
+-- The runs that schedules count as live.
 drop view if exists schedule_live;
 create view schedule_live as
 select s.id as schedule, m.value as run from schedule s, json_each(s.live) as m;

@@ -59,7 +59,7 @@ create table alert_turn (
   holder int
 );
 
--- Ticks that tell of trouble are few: they are found without reading the ledger.
+-- Ticks that report a problem are few: this index finds them without reading the ledger.
 create index tick_trouble on tick (schedule, at) where reason in (3, 12);;
 
 -- AUDIT_TABLES

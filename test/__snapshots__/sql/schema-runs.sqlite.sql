@@ -55,13 +55,13 @@ create table flow (
   job text collate "C" not null,
   key text collate "C" not null,
   [[postgres revision bigint not null,]]
-  -- Runs that began within the window of the rate, those of before that nobody removed yet included.
+  -- Runs that began within the window of the rate, and older ones that were not removed yet.
   used int not null,
   open_at bigint not null,
   unique (job, key)
 ) [[postgres with (fillfactor = 70, autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_threshold = 1000)]];
 
--- Where the due runs of a flow stand in line. Nobody looks at it before look_at; null: nobody waits.
+-- The lines of due runs of a flow. No claim reads a line before look_at; null: no run waits.
 create table flow_line (
   flow int not null,
   lane int not null,
@@ -71,7 +71,7 @@ create table flow_line (
 ) [[postgres with (fillfactor = 70, autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_threshold = 1000)]] [[sqlite without rowid]];
 create index flow_line_look on flow_line (lane, suspect, look_at, flow) where look_at is not null;
 
--- Runs that were let through, and whose limit they count in, if in any.
+-- Runs that were let through, and the limit that they count in, if any.
 create table flow_run (
   run uuid primary key,
   flow int not null,
@@ -79,7 +79,7 @@ create table flow_run (
 ) [[postgres with (autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_threshold = 1000)]] [[sqlite without rowid]];
 create index flow_run_held on flow_run (held) where held is not null;
 
--- How many began when, for the window of a rate.
+-- How many runs began at which time, for the window of a rate.
 create table flow_turn (
   flow int not null,
   at bigint not null,
@@ -89,7 +89,7 @@ create table flow_turn (
 
 create index waiting_flow on waiting (flow, lane, suspect, (wake_at - priority * 60000), id)
   where gate = 'flow';
--- Of which nobody knows the flow yet.
+-- Runs whose flow was not looked up yet.
 [[postgres create index waiting_newcomer on waiting (wake_at) where flow = 0;]]
 create index waiting_of_flow on waiting (flow) where flow is not null;;
 
@@ -141,7 +141,7 @@ create table instance (
   -- The jobs that it executes, and from which queues; null: from all.
   works json not null,
   queues json,
-  -- How far its clock is ahead of the database's, as it found itself.
+  -- How far its clock is ahead of the database's, as it measured it.
   skew_ms bigint,
   poll_ms bigint not null,
   started_at bigint not null,
@@ -151,7 +151,7 @@ create table instance (
   quiet_at bigint,
   quiet_by text,
   quiet_note text,
-  -- Whose credential a remote worker came with; null: an instance of the library.
+  -- The owner of a remote worker's credential; null: an instance of the library.
   remote_by text
 );
 
@@ -198,8 +198,8 @@ create table policy (
   on_lost smallint not null
 );
 
--- History is partitioned by day of creation: the id begins with it. What lies outside of the days
--- that were made (a caller's clock far off, a run that outlived its day) is kept in the rest.
+-- History is partitioned by day of creation: the id begins with it. Rows outside of the existing days
+-- (a caller's clock far off, a run that outlived its day) are in the rest partition.
 create table run (
   id uuid primary key,
   created_at bigint not null,

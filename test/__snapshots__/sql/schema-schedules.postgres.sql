@@ -1,8 +1,8 @@
 -- SCHEDULE_TABLES
--- A schedule with where it stands. The revision grows with every change: whoever decides something
--- writes it only at the revision that it was decided from. A schedule without a next tick (paused,
--- ended, broken, deleted) is in no index that a poll looks at. The bounds are what the end of a run
--- draws from, without any code of the schedule.
+-- A schedule with its progress. The revision grows with every change: a decision is written only at the
+-- revision from which it was made. A schedule without a next tick (paused, ended, broken, deleted) is in
+-- no index that a poll reads. The end of a run draws the next interval from the bounds, without any code
+-- of the schedule.
 create table schedule (
   id int generated always as identity primary key [[sqlite autoincrement]],
   name text collate "C" not null unique,
@@ -83,7 +83,7 @@ create table schedule_version (
   primary key (schedule, version)
 ) [[sqlite without rowid]];
 
--- Definitions in code: of two the one that was first seen later is the newer one.
+-- Definitions in code: of two definitions, the one that was first seen later is newer.
 create table declared (
   schedule int not null,
   hash text collate "C" not null,

@@ -19,7 +19,7 @@ create table instance (
   -- The jobs that it executes, and from which queues; null: from all.
   works text not null,
   queues text,
-  -- How far its clock is ahead of the database's, as it found itself.
+  -- How far its clock is ahead of the database's, as it measured it.
   skew_ms integer,
   poll_ms integer not null,
   started_at integer not null,
@@ -29,7 +29,7 @@ create table instance (
   quiet_at integer,
   quiet_by text,
   quiet_note text,
-  -- Whose credential a remote worker came with; null: an instance of the library.
+  -- The owner of a remote worker's credential; null: an instance of the library.
   remote_by text
 );
 
@@ -76,8 +76,8 @@ create table policy (
   on_lost integer not null
 );
 
--- History is partitioned by day of creation: the id begins with it. What lies outside of the days
--- that were made (a caller's clock far off, a run that outlived its day) is kept in the rest.
+-- History is partitioned by day of creation: the id begins with it. Rows outside of the existing days
+-- (a caller's clock far off, a run that outlived its day) are in the rest partition.
 create table run (
   id text primary key,
   created_at integer not null,
@@ -218,10 +218,10 @@ create table rollup (
 )  without rowid;
 
 
--- A schedule with where it stands. The revision grows with every change: whoever decides something
--- writes it only at the revision that it was decided from. A schedule without a next tick (paused,
--- ended, broken, deleted) is in no index that a poll looks at. The bounds are what the end of a run
--- draws from, without any code of the schedule.
+-- A schedule with its progress. The revision grows with every change: a decision is written only at the
+-- revision from which it was made. A schedule without a next tick (paused, ended, broken, deleted) is in
+-- no index that a poll reads. The end of a run draws the next interval from the bounds, without any code
+-- of the schedule.
 create table schedule (
   id integer primary key autoincrement,
   name text not null unique,
@@ -300,7 +300,7 @@ create table schedule_version (
   primary key (schedule, version)
 ) without rowid;
 
--- Definitions in code: of two the one that was first seen later is the newer one.
+-- Definitions in code: of two definitions, the one that was first seen later is newer.
 create table declared (
   schedule integer not null,
   hash text not null,
@@ -529,13 +529,13 @@ create table flow (
   job text not null,
   key text not null,
   
-  -- Runs that began within the window of the rate, those of before that nobody removed yet included.
+  -- Runs that began within the window of the rate, and older ones that were not removed yet.
   used integer not null,
   open_at integer not null,
   unique (job, key)
 ) ;
 
--- Where the due runs of a flow stand in line. Nobody looks at it before look_at; null: nobody waits.
+-- The lines of due runs of a flow. No claim reads a line before look_at; null: no run waits.
 create table flow_line (
   flow integer not null,
   lane integer not null,
@@ -545,7 +545,7 @@ create table flow_line (
 )  without rowid;
 create index flow_line_look on flow_line (lane, suspect, look_at, flow) where look_at is not null;
 
--- Runs that were let through, and whose limit they count in, if in any.
+-- Runs that were let through, and the limit that they count in, if any.
 create table flow_run (
   run text primary key,
   flow integer not null,
@@ -553,7 +553,7 @@ create table flow_run (
 )  without rowid;
 create index flow_run_held on flow_run (held) where held is not null;
 
--- How many began when, for the window of a rate.
+-- How many runs began at which time, for the window of a rate.
 create table flow_turn (
   flow integer not null,
   at integer not null,
@@ -563,7 +563,7 @@ create table flow_turn (
 
 create index waiting_flow on waiting (flow, lane, suspect, (wake_at - priority * 60000), id)
   where gate = 'flow';
--- Of which nobody knows the flow yet.
+-- Runs whose flow was not looked up yet.
 
 create index waiting_of_flow on waiting (flow) where flow is not null;
 
@@ -608,7 +608,7 @@ create table alert_turn (
   holder integer
 );
 
--- Ticks that tell of trouble are few: they are found without reading the ledger.
+-- Ticks that report a problem are few: this index finds them without reading the ledger.
 create index tick_trouble on tick (schedule, at) where reason in (3, 12);
 
 
@@ -683,7 +683,7 @@ create table wait (
 create index wait_signal on wait (signal, key) where signal is not null;
 create index wait_batch on wait (batch) where batch is not null;
 
--- A new signal is one whose waiting runs nobody has looked for yet.
+-- A signal is new while no pass has searched for the runs that wait for it.
 create table signal (
   name text not null,
   key text not null,
@@ -762,7 +762,7 @@ create table instance (
   -- The jobs that it executes, and from which queues; null: from all.
   works json not null,
   queues json,
-  -- How far its clock is ahead of the database's, as it found itself.
+  -- How far its clock is ahead of the database's, as it measured it.
   skew_ms bigint,
   poll_ms bigint not null,
   started_at bigint not null,
@@ -772,7 +772,7 @@ create table instance (
   quiet_at bigint,
   quiet_by text,
   quiet_note text,
-  -- Whose credential a remote worker came with; null: an instance of the library.
+  -- The owner of a remote worker's credential; null: an instance of the library.
   remote_by text
 );
 
@@ -819,8 +819,8 @@ create table policy (
   on_lost smallint not null
 );
 
--- History is partitioned by day of creation: the id begins with it. What lies outside of the days
--- that were made (a caller's clock far off, a run that outlived its day) is kept in the rest.
+-- History is partitioned by day of creation: the id begins with it. Rows outside of the existing days
+-- (a caller's clock far off, a run that outlived its day) are in the rest partition.
 create table run (
   id uuid primary key,
   created_at bigint not null,
@@ -977,10 +977,10 @@ create table rollup (
 ) [[postgres with (fillfactor = 50)]] [[sqlite without rowid]];
 
 
--- A schedule with where it stands. The revision grows with every change: whoever decides something
--- writes it only at the revision that it was decided from. A schedule without a next tick (paused,
--- ended, broken, deleted) is in no index that a poll looks at. The bounds are what the end of a run
--- draws from, without any code of the schedule.
+-- A schedule with its progress. The revision grows with every change: a decision is written only at the
+-- revision from which it was made. A schedule without a next tick (paused, ended, broken, deleted) is in
+-- no index that a poll reads. The end of a run draws the next interval from the bounds, without any code
+-- of the schedule.
 create table schedule (
   id int generated always as identity primary key [[sqlite autoincrement]],
   name text collate "C" not null unique,
@@ -1061,7 +1061,7 @@ create table schedule_version (
   primary key (schedule, version)
 ) [[sqlite without rowid]];
 
--- Definitions in code: of two the one that was first seen later is the newer one.
+-- Definitions in code: of two definitions, the one that was first seen later is newer.
 create table declared (
   schedule int not null,
   hash text collate "C" not null,
@@ -1377,13 +1377,13 @@ create table flow (
   job text collate "C" not null,
   key text collate "C" not null,
   [[postgres revision bigint not null,]]
-  -- Runs that began within the window of the rate, those of before that nobody removed yet included.
+  -- Runs that began within the window of the rate, and older ones that were not removed yet.
   used int not null,
   open_at bigint not null,
   unique (job, key)
 ) [[postgres with (fillfactor = 70, autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_threshold = 1000)]];
 
--- Where the due runs of a flow stand in line. Nobody looks at it before look_at; null: nobody waits.
+-- The lines of due runs of a flow. No claim reads a line before look_at; null: no run waits.
 create table flow_line (
   flow int not null,
   lane int not null,
@@ -1393,7 +1393,7 @@ create table flow_line (
 ) [[postgres with (fillfactor = 70, autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_threshold = 1000)]] [[sqlite without rowid]];
 create index flow_line_look on flow_line (lane, suspect, look_at, flow) where look_at is not null;
 
--- Runs that were let through, and whose limit they count in, if in any.
+-- Runs that were let through, and the limit that they count in, if any.
 create table flow_run (
   run uuid primary key,
   flow int not null,
@@ -1401,7 +1401,7 @@ create table flow_run (
 ) [[postgres with (autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_threshold = 1000)]] [[sqlite without rowid]];
 create index flow_run_held on flow_run (held) where held is not null;
 
--- How many began when, for the window of a rate.
+-- How many runs began at which time, for the window of a rate.
 create table flow_turn (
   flow int not null,
   at bigint not null,
@@ -1411,7 +1411,7 @@ create table flow_turn (
 
 create index waiting_flow on waiting (flow, lane, suspect, (wake_at - priority * 60000), id)
   where gate = 'flow';
--- Of which nobody knows the flow yet.
+-- Runs whose flow was not looked up yet.
 [[postgres create index waiting_newcomer on waiting (wake_at) where flow = 0;]]
 create index waiting_of_flow on waiting (flow) where flow is not null;
 
@@ -1456,7 +1456,7 @@ create table alert_turn (
   holder int
 );
 
--- Ticks that tell of trouble are few: they are found without reading the ledger.
+-- Ticks that report a problem are few: this index finds them without reading the ledger.
 create index tick_trouble on tick (schedule, at) where reason in (3, 12);
 
 
@@ -1531,7 +1531,7 @@ create table wait (
 create index wait_signal on wait (signal, key) where signal is not null;
 create index wait_batch on wait (batch) where batch is not null;
 
--- A new signal is one whose waiting runs nobody has looked for yet.
+-- A signal is new while no pass has searched for the runs that wait for it.
 create table signal (
   name text collate "C" not null,
   key text collate "C" not null,

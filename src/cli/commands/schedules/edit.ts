@@ -103,7 +103,7 @@ type UpdateFlags = CommonFlags &
   ScheduleFlags &
   ActorFlags & { readonly unset?: readonly Unsettable[] };
 
-/** So many conflicts with other writers mean that something is wrong. */
+/** This many conflicts with other writers mean that something is wrong. */
 const TRIES_MAX = 50;
 
 /** Flags that are not members of a schedule. */

@@ -73,7 +73,7 @@ declare
   v_evidence jsonb;
 begin
   if v_when ->> 'kind' = 'range' then
-    -- One tick is outstanding at most: the stored one.
+    -- At most one tick is outstanding: the stored one.
     v_next := greatest(p_next_at, p_cursor_at + 1, v_from);
     if v_next > v_until then v_next := null; end if;
     if v_next <= p_now then
@@ -94,13 +94,13 @@ begin
       v_next := greatest(p_now, v_at) + (v_when ->> 'everyMaxMs')::bigint;
     end if;
   else
-    -- Those past the grace: counted, not visited, but for the ones that are made up for.
+    -- Ticks past the grace: counted, not visited, except for those that run late.
     v_count := case when v_old > p_cursor_at then ${upTo("least(v_old, v_until)")} - ${upTo("p_cursor_at")} else 0 end;
     if v_count > 0 then
       v_last := v_first + (${upTo("least(v_old, v_until)")} - 1) * v_every;
       v_wanted := case v_missed when 'skip' then 0 when 'latest' then 1
         else (p_definition -> 'missed' ->> 'limit')::bigint end;
-      -- With one on time already there is nothing to make up for by the latest.
+      -- If a tick is on time, "latest" runs no older one.
       if v_missed = 'latest' and ${nextAfter("v_old")} <= p_now then v_wanted := 0; end if;
       v_made_up := least(v_wanted, v_count);
       if v_count > v_made_up then
@@ -269,11 +269,11 @@ begin
     raise exception 'holder and lease_seconds: give a name, and from 1 to 86400 seconds, such as 300'
       using errcode = '${SQLSTATES.wrongParameter}', detail = 'CONFIGURATION_INVALID';
   end if;
-  -- Once everything is paused nothing is fired and nothing handed out; the tick is recorded later.
+  -- While everything is paused nothing fires and no run is handed out; the tick is recorded later.
   if not (${NOT_PAUSED}) then
     return;
   end if;
-  -- First, as it locks leases before schedules, like every settle does.
+  -- First, because it locks leases before schedules, like every settlement.
   select s.live into v_schedule from {schedule} s where s.name = v_name;
   ${expressed(RECLAIM_RUNS, { limit: "100", chance: "random()", ids: "v_schedule.live" })} into v_row;
 
@@ -314,7 +314,7 @@ begin
         or not exists (select from jsonb_array_elements(v_live) l (run) where not (l.run ->> 'isGated')::boolean))
       then (v_live -> 0 ->> 'id')::uuid end;
     exit when not v_is_due and v_opens is null;
-    -- Ticks of a pause that is over are skipped, with those before it that nobody had recorded.
+    -- Ticks of an ended pause are skipped, with the unrecorded ones before it.
     select max(z.until_at) into v_resumed from {pause} z where z.until_at > v_schedule.next_at and z.at <= v_now;
     v_plan := case when v_is_due and v_resumed is not null then {skip_paused}(v_definition, v_schedule.anchor_at,
         v_schedule.cursor_at, v_schedule.next_at, v_live, v_resumed, v_now)
@@ -403,7 +403,7 @@ begin
   if v_fence is null then
     return;
   end if;
-  -- The caller's lease instead of the job's; whoever calls this begins at once.
+  -- The caller's lease instead of the job's; the caller begins the run at once.
   update {lease} k set until = least(k.claimed_at + v_lease_ms, k.deadline_at + 5000), started = k.ids
   where k.fence = v_fence;
   return query select v_run, v_fence, k.attempt::int, to_timestamp(r.nominal_at / 1000.0), r.input::jsonb

@@ -157,7 +157,7 @@ begin
     'id', v_id, 'job', v_job, 'key', v_key, 'inputHash', v_hash, 'lane', v_lane, 'policy', v_announced.policy,
     'version', v_announced.version, 'priority', v_priority, 'mode', ${MODES.indexOf("enqueued")},
     'dueAt', v_due_at, 'delayMs', v_delay_ms, 'tags', v_tags, 'input', v_input, 'isLive', false,
-    -- That there is one: which, is looked up when the run is due.
+    -- Marks that there is a flow; its number is looked up when the run is due.
     'flow', case when v_limited then '' end));
   if v_key is null then
     ${storeLimited(channel)} into v_told;

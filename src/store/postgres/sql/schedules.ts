@@ -97,11 +97,11 @@ locked as materialized (
   select k.tid, x.* from sent x, lateral (
     select s.ctid as tid from {schedule} s where s.id = x.id and s.revision = x.revision
     for update skip locked) k
-  -- Nothing is fired while everything is paused: what would have been is decided anew.
+  -- Nothing fires while everything is paused: such changes are decided again later.
   where ${NOT_PAUSED} or x.id <> all(:cadenced::int[])
 ),
--- Joining what was won with what was sent would be a nested loop, as nobody can tell the planner how
--- many there are: both are reached by their keys instead.
+-- A join of the applied changes with the sent ones would be a nested loop, because the planner does not
+-- know how many there are: both are reached by their keys instead.
 won as (
   update {schedule} s set revision = s.revision + 1, cursor_at = k.cursor_at, next_at = k.next_at,
     is_ended = k.is_ended, hold_until = k.hold_until, hold_run = k.hold_run, last_run = k.last_run,
@@ -129,7 +129,7 @@ made as materialized (
     :runInputs::text[], :runTraces::text[]) as r (schedule, id, mode, nominal_at, gated, input, trace),
   lateral (
     select x.id, x.job, x.queue, x.priority, x.tags, x.input from {schedule} x where x.id = r.schedule offset 0) w
-  -- Left joins: without its job a run has no lane, which is refused; it must not silently be none.
+  -- Left joins: a run without its job has no lane and is refused; it must not silently be left out.
   left join lateral (
     select x.* from {job} x where x.name = w.job offset 0) j on true
   left join lateral (

@@ -162,7 +162,7 @@ const RARE: readonly Sometimes[] = [
 /** Reached by one seed of a thousand: the database's clock has to jump over more than five minutes and a tick. */
 const RAREST: readonly Sometimes[] = ["stuck-reset"];
 
-/** How many seeds must have reached a state at least once: so many that at least ten of them are expected to. */
+/** How many seeds must have reached a state at least once: enough that at least ten are expected to. */
 export function seedsToSee(name: Sometimes): number {
   if (RAREST.includes(name)) return 10_000;
   if (RARE.includes(name)) return 1_000;

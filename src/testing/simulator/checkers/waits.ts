@@ -247,7 +247,7 @@ export class WaitHistory {
       this.#violate("W", `Run ${runId} received ${name} where ${order[at]} came before.`);
   }
 
-  /** A caller was told that its signal is stored. */
+  /** A caller got the acknowledgement of its signal. */
   acknowledged(name: string, key: string, value: unknown): void {
     const sent = this.#signals.get(`${name} ${key}`);
     if (!sent || !isDeepStrictEqual(JSON.parse(sent.value), value))

@@ -288,7 +288,7 @@ export const LIMITS: Readonly<Record<string, Limits>> = Object.fromEntries(
   ]),
 );
 
-/** Inputs are divided into so many lots, so that runs share a key. */
+/** How many lots inputs are divided into, so that runs share a key. */
 export const LOTS = 3;
 
 // ── the user's own tables ──────────────────────────────────────────────────────────────────────────

@@ -121,7 +121,7 @@ export function makePlan(seed: number): Plan {
     seed,
     setting,
     placeCount,
-    // Idle polls are most of the work, so long intervals are more likely than short ones.
+    // Idle polls are most of the work: long intervals are more likely than short ones.
     pollMs: Math.round(1_000 + 59_000 * Math.max(...Array.from({ length: 5 }, () => draw.next()))),
     concurrency: draw.whole(2, 10),
     chaosMs,
