@@ -95,7 +95,7 @@ noted as (
   insert into attempt (run, fence, attempt, ended, holder, started_at, ended_at, error)
   select id, fence, attempt, ended, holder, claimed_at, now.at, error from judged cross join now where verdict < 0
 ),
--- Those that go straight back; under a rate every attempt stands in line.
+-- Runs that are ready again at once; under a rate every attempt joins the line.
 back as materialized (
   select id, lane, policy, priority, flow, stands, laters, extra, verdict = -1 as suspect,
     case when verdict = -2 then attempt - 1 else attempt end as attempt,
@@ -218,7 +218,7 @@ bumped as (
     open_at = case when id = any(array(select flow from freed)) then 0 else open_at end
   where id = any(array(select id from touched))
 ),
--- Where somebody stands already, newcomers change nothing; who leaves lets the others be looked at.
+-- If runs wait already, a new one changes nothing; a run that leaves lets the line be read again.
 relined as (
   insert into flow_line as n (flow, lane, suspect, look_at)
   select x.flow, x.lane, x.suspect, x.look_at
@@ -267,7 +267,7 @@ bumped as (
     open_at = case when id = any(array(select flow from freed)) then 0 else open_at end
   where id = any(array(select id from touched))
 ),
--- Where somebody stands already, newcomers change nothing; who leaves lets the others be looked at.
+-- If runs wait already, a new one changes nothing; a run that leaves lets the line be read again.
 relined as (
   insert into flow_line as n (flow, lane, suspect, look_at)
   select x.flow, x.lane, x.suspect, x.look_at
@@ -528,7 +528,7 @@ granted as (
       end loop;
     end if;
   end loop;
-  -- Whoever calls this begins at once.
+  -- The caller begins these runs at once.
   update lease k set started = k.ids where k.holder = v_no and k.token = v_token;
   return query
     select k.ids[1], l.job, k.fence, k.attempt::int, to_timestamp(r.nominal_at / 1000.0), r.input::jsonb,
@@ -765,7 +765,7 @@ noted as (
   insert into attempt (run, fence, attempt, ended, holder, started_at, ended_at, error)
   select id, fence, attempt, ended, holder, claimed_at, now.at, error from judged cross join now where verdict < 0
 ),
--- Those that go straight back; under a rate every attempt stands in line.
+-- Runs that are ready again at once; under a rate every attempt joins the line.
 back as materialized (
   select id, lane, policy, priority, flow, stands, laters, extra, verdict = -1 as suspect,
     case when verdict = -2 then attempt - 1 else attempt end as attempt,
@@ -888,7 +888,7 @@ bumped as (
     open_at = case when id = any(array(select flow from freed)) then 0 else open_at end
   where id = any(array(select id from touched))
 ),
--- Where somebody stands already, newcomers change nothing; who leaves lets the others be looked at.
+-- If runs wait already, a new one changes nothing; a run that leaves lets the line be read again.
 relined as (
   insert into flow_line as n (flow, lane, suspect, look_at)
   select x.flow, x.lane, x.suspect, x.look_at
@@ -937,7 +937,7 @@ bumped as (
     open_at = case when id = any(array(select flow from freed)) then 0 else open_at end
   where id = any(array(select id from touched))
 ),
--- Where somebody stands already, newcomers change nothing; who leaves lets the others be looked at.
+-- If runs wait already, a new one changes nothing; a run that leaves lets the line be read again.
 relined as (
   insert into flow_line as n (flow, lane, suspect, look_at)
   select x.flow, x.lane, x.suspect, x.look_at
@@ -1198,7 +1198,7 @@ granted as (
       end loop;
     end if;
   end loop;
-  -- Whoever calls this begins at once.
+  -- The caller begins these runs at once.
   update lease k set started = k.ids where k.holder = v_no and k.token = v_token;
   return query
     select k.ids[1], l.job, k.fence, k.attempt::int, to_timestamp(r.nominal_at / 1000.0), r.input::jsonb,

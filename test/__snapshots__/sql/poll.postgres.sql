@@ -192,7 +192,7 @@ bumped as (
     open_at = case when id = any(array(select flow from freed)) then 0 else open_at end
   where id = any(array(select id from touched))
 ),
--- Where somebody stands already, newcomers change nothing; who leaves lets the others be looked at.
+-- If runs wait already, a new one changes nothing; a run that leaves lets the line be read again.
 relined as (
   insert into flow_line as n (flow, lane, suspect, look_at)
   select x.flow, x.lane, x.suspect, x.look_at

@@ -63,7 +63,7 @@ create table if not exists wait (
 create index if not exists wait_signal on wait (signal, key) where signal is not null;
 create index if not exists wait_batch on wait (batch) where batch is not null;
 
--- A new signal is one whose waiting runs nobody has looked for yet.
+-- A signal is new while no pass has searched for the runs that wait for it.
 create table if not exists signal (
   name text collate "C" not null,
   key text collate "C" not null,

@@ -93,7 +93,7 @@ begin
       end loop;
     end if;
   end loop;
-  -- Whoever calls this begins at once.
+  -- The caller begins these runs at once.
   update {lease} k set started = k.ids where k.holder = v_no and k.token = v_token;
   return query
     select k.ids[1], l.job, k.fence, k.attempt::int, to_timestamp(r.nominal_at / 1000.0), r.input::jsonb,
