@@ -86,8 +86,8 @@ export const workerRoutes: readonly Implementation[] = [
 ];
 
 /**
- * A worker makes runs of jobs that it could claim itself, a service with a callback token those of its own target. All others,
- * such as jobs that this server executes, need the scope enqueue, or whoever holds one run could start everything.
+ * A worker may call jobs that it could claim itself, a service with a callback token those of its own target. All other jobs,
+ * such as those that this server executes, need the scope enqueue; otherwise the holder of one run could start every job.
  */
 async function requireCallable(
   { holdfast, granted, request, params, body }: Call<typeof ROUTES.waitRun>,
