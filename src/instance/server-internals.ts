@@ -1,8 +1,8 @@
 // Gives the HTTP server access to parts of an instance that users do not need. A symbol hides them from the public
 // names; it is a registered one, since the server may come from another copy of this package.
 
-import { BUILT_IN_JOBS } from "../remote/built-in-jobs.js";
 import { isCallbackToken, type TokenGrant } from "../remote/dispatch/signature.js";
+import { BUILT_IN_JOBS } from "../runs/rules/job.js";
 import type { Glance } from "../store/statistics.js";
 import type { Store } from "../store/store.js";
 import { type Emit, LentLogger, type Logger } from "../telemetry/log.js";

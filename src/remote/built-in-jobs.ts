@@ -84,8 +84,6 @@ export type BuiltInJobs = {
   } | null;
 };
 
-/** Remote workers never get these jobs, even if they are off. */
-export const BUILT_IN_JOBS: readonly string[] = ["shell", "http"];
 export const NO_BUILT_IN_JOBS: BuiltInJobs = { shell: null, http: null };
 
 const COMMON = [

@@ -29,7 +29,8 @@ select j.name, j.queue, j.priority, j.version, j.concurrency_limit, j.concurrenc
   {json_array}(p.lease_ms, p.timeout_ms, p.attempts, p.delay_ms, p.factor, p.max_ms, p.jitter, p.on_lost) as policy
 from {job} j join {policy} p on p.id = j.policy order by j.name`;
 
-const LOCAL = /* sql */ `
+/** Those of these jobs that a live instance executes, or sends to a target. */
+export const LOCAL_JOBS = /* sql */ `
 select distinct w.value as job from {instance} i cross join (select {now} as at) n cross join {members i.works as w}
 where i.remote_by is null and i.retired_at is null and i.seen_at > n.at - {greatest}(60000, 3 * i.poll_ms)
   and w.value {any :names::text[]}`;
@@ -67,7 +68,11 @@ export abstract class Jobs {
 
   /** Those of these jobs that live instances execute or send to a target. */
   async local(names: readonly string[]): Promise<readonly string[]> {
-    const found = await this.#session.read({ verb: "jobs.local", sql: LOCAL, params: { names } });
+    const found = await this.#session.read({
+      verb: "jobs.local",
+      sql: LOCAL_JOBS,
+      params: { names },
+    });
     return found.map(({ job }) => String(job));
   }
 

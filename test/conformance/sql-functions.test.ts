@@ -193,6 +193,34 @@ function workerTests(): void {
       expect((await refusal(sql(`select * from $schema.${call}`))).code).toBe(code);
   });
 
+  test("a job that an instance executes or sends to a target is claimed by no SQL, and names are written down once", async ({
+    scene,
+  }) => {
+    const { holdfast, sql } = scene;
+    holdfast.job("local", { run: () => 1 });
+    holdfast.job("study", {});
+    await holdfast.start({ scheduler: false });
+    expect(
+      await refusal(sql("select $schema.claim(array['study', 'local'], 'edge-1')")),
+    ).toMatchObject({
+      code: "HF007",
+      detail: "JOB_NOT_REMOTE",
+    });
+    await sql(
+      'insert into $schema.job select (jsonb_populate_record(j, \'{"name": "shell"}\')).* from $schema.job j limit 1',
+    );
+    expect((await refusal(sql("select $schema.claim(array['shell'], 'edge-1')"))).code).toBe(
+      "HF007",
+    );
+    const many = "select $schema.claim(array_fill('study'::text, array[5000]), 'edge-1')";
+    expect(await sql(many)).toEqual([]);
+    expect(await sql("select works from $schema.instance where id = 'edge-1'")).toEqual([
+      { works: ["study"] },
+    ]);
+    const names = "array(select 'n' || n from generate_series(1, 1001) n)";
+    expect((await refusal(sql(`select $schema.claim(${names}, 'edge-1')`))).code).toBe("HF000");
+  });
+
   test("exposed functions are served from another schema, to nobody until they are granted", async ({
     scene,
   }) => {
@@ -202,12 +230,16 @@ function workerTests(): void {
     const api = `api_${schema}`;
     const role = `anon_${crypto.randomUUID().slice(0, 8)}`;
     await sql(`create schema ${api}`);
+    await sql(`create role ${role}`);
+    // As Supabase does for anon in the schema public.
+    await sql(
+      `alter default privileges in schema ${api} grant execute on functions to ${role}, public`,
+    );
     try {
       const names = await holdfast.exposeFunctions(api);
       expect(names).toContain(`${api}.holdfast_claim`);
       // A second time, as by the next deployment, they stay.
       expect(await holdfast.exposeFunctions(api)).toEqual(names);
-      await sql(`create role ${role}`);
       await sql(`grant usage on schema ${api} to ${role}`);
       const anon = await session();
       await anon(`set role ${role}`);

@@ -23,6 +23,9 @@ import {
 import { type RetryOptions, resolveRetry } from "./retry.js";
 import { ON_LOST, type OnLost, type Policy } from "./run.js";
 
+/** Jobs that the library brings; remote workers never get them, even if they are off. */
+export const BUILT_IN_JOBS: readonly string[] = ["shell", "http"];
+
 export type JobOptions = {
   /** Any Standard Schema (zod, valibot, arktype …): checks and types the input. */
   readonly input?: StandardSchema | undefined;

@@ -8,25 +8,37 @@ declare
   v_holder text := checked_text('holder', claim.holder, 200);
   v_token uuid := gen_random_uuid();
   v_unknown text;
+  v_local text;
   v_limited boolean;
   v_row record;
   v_no int;
   v_left int := claim.max_runs;
+  v_jobs text[] := array(select distinct n.name from unnest(claim.jobs) n (name));
 begin
   if v_holder is null or v_left is null or v_left not between 1 and 1000
-      or coalesce(cardinality(claim.jobs), 0) = 0 or array_position(claim.jobs, null) is not null then
-    raise exception 'jobs, holder and max_runs: give names of jobs, a name, and from 1 to 1000 runs'
+      or cardinality(v_jobs) not between 1 and 1000 or array_position(v_jobs, null) is not null then
+    raise exception 'jobs, holder and max_runs: give names of up to 1000 jobs, a name, and from 1 to 1000 runs'
       using errcode = 'HF000', detail = 'CONFIGURATION_INVALID';
   end if;
-  select n.name into v_unknown from unnest(claim.jobs) n (name)
+  select n.name into v_unknown from unnest(v_jobs) n (name)
   where not exists (select from job j where j.name = n.name) limit 1;
   if found then
     raise exception 'No instance has announced a job named "%".', v_unknown
       using errcode = 'HF001', detail = 'JOB_UNKNOWN';
   end if;
+  select n.name into v_local from unnest(v_jobs) n (name)
+  where n.name in ('shell', 'http')
+    or n.name in (
+select distinct w.value as job from instance i cross join (select clock() as at) n cross join json_array_elements_text(i.works) as w (value)
+where i.remote_by is null and i.retired_at is null and i.seen_at > n.at - greatest(60000, 3 * i.poll_ms)
+  and w.value = any((v_jobs)::text[])) limit 1;
+  if found then
+    raise exception 'The job "%" is executed, or sent to a target, by an instance: its runs cannot be claimed.', v_local
+      using errcode = 'HF007', detail = 'JOB_NOT_REMOTE', hint = 'Declare the job without run and worker.';
+  end if;
   
 insert into instance as i (id, jobs, schedules, is_scheduler, works, queues, poll_ms, started_at, seen_at, remote_by)
-select (v_holder), '[]', '[]', false, (array_to_json(claim.jobs)::text)::json, (null)::json, (300000)::bigint, n.at, n.at, ('sql')::text
+select (v_holder), '[]', '[]', false, (array_to_json(v_jobs)::text)::json, (null)::json, (300000)::bigint, n.at, n.at, ('sql')::text
 from (select clock() as at) n where true
 on conflict (id) do update set app = null, program = null, release = null, jobs = excluded.jobs, schedules = excluded.schedules,
   is_scheduler = false, works = excluded.works, queues = excluded.queues, poll_ms = excluded.poll_ms,
@@ -38,7 +50,7 @@ returning no into v_no;
     raise exception 'holder: a live instance is named "%"; give another name', v_holder
       using errcode = 'HF000', detail = 'INSTANCE_TAKEN';
   end if;
-  select exists (select from job j where j.name = any(claim.jobs)
+  select exists (select from job j where j.name = any(v_jobs)
     and (j.concurrency_limit is not null or j.rate_limit is not null)) into v_limited;
   
 with now as materialized (select clock() as at),
@@ -240,7 +252,7 @@ from judged j join lane l on l.id = j.lane left join instance i on i.no = j.hold
 with now as materialized (select clock() as at),
 due as materialized (
   select w.ctid as tid, w.* from waiting w, now
-  where w.gate is null and w.wake_at <= now.at and w.flow is distinct from 0 and w.lane = any(array(select l.id from lane l where l.job = any((claim.jobs)::text[])))
+  where w.gate is null and w.wake_at <= now.at and w.flow is distinct from 0 and w.lane = any(array(select l.id from lane l where l.job = any((v_jobs)::text[])))
   order by w.wake_at limit (1000) for update of w skip locked
 ),
 gone as (delete from waiting where ctid = any(array(select tid from due where flow is null))),
@@ -353,7 +365,7 @@ head as materialized (
       select r.sort_at from ready r
       where r.lane = l.id and r.suspect = (v_suspect = 1) and r.sort_at >= (-9223372036854775808)::bigint
       order by r.sort_at, r.id limit 1) h
-  where (v_left)::int > 0 and not exists (select from pause z where z.until_at is null) and l.job = any((claim.jobs)::text[])
+  where (v_left)::int > 0 and not exists (select from pause z where z.until_at is null) and l.job = any((v_jobs)::text[])
     and ((null)::text[] is null or l.queue = any((null)::text[])) and q.paused_at is null and not ((false)::boolean and exists (
     select from lease k where k.holder = (v_no)::int and k.token = (v_token)::uuid))
 ),
@@ -371,7 +383,7 @@ grouped as materialized (
   select lane, policy, attempt, losses, refunds, laters, extra, suspect, limited,
     array_agg(id order by sort_at, id) as ids
   from taken group by 1, 2, 3, 4, 5, 6, 7, 8, 9,
-    case when lane = any(array(select l.id from lane l where l.job = any((claim.jobs)::text[]))) then id end
+    case when lane = any(array(select l.id from lane l where l.job = any((v_jobs)::text[]))) then id end
 ),
 granted as (
   insert into lease (until, deadline_at, claimed_at, renewed_at, holder, lane, policy,
@@ -393,7 +405,7 @@ lanes as materialized (
   cross join now,
   lateral (select x.id, x.open_at from flow x where x.job = l.job and x.key = '' offset 0) r,
   lateral (select x.* from job x where x.name = l.job offset 0) j
-  where not exists (select from pause z where z.until_at is null) and l.job = any((claim.jobs)::text[]) and ((null)::text[] is null or l.queue = any((null)::text[]))
+  where not exists (select from pause z where z.until_at is null) and l.job = any((v_jobs)::text[]) and ((null)::text[] is null or l.queue = any((null)::text[]))
     and q.paused_at is null and r.open_at <= now.at
 ),
 looked as materialized (
@@ -513,7 +525,7 @@ grouped as materialized (
   select lane, policy, attempt, losses, refunds, laters, extra, suspect, limited,
     array_agg(id order by sort_at, id) as ids
   from taken group by 1, 2, 3, 4, 5, 6, 7, 8, 9,
-    case when lane = any(array(select l.id from lane l where l.job = any((claim.jobs)::text[]))) then id end
+    case when lane = any(array(select l.id from lane l where l.job = any((v_jobs)::text[]))) then id end
 ),
 granted as (
   insert into lease (until, deadline_at, claimed_at, renewed_at, holder, lane, policy,
@@ -544,17 +556,21 @@ create function expose_functions(into_schema text)
 returns setof text language plpgsql volatile set search_path = pg_catalog, pg_temp as $holdfast$
 declare
   v_function record;
+  v_role record;
   v_name text;
+  v_is_new boolean;
 begin
   for v_function in
     select p.proname, p.pronargs, n.nspname, pg_get_function_arguments(p.oid) as arguments,
-      pg_get_function_identity_arguments(p.oid) as identity, pg_get_function_result(p.oid) as result
+      pg_get_function_identity_arguments(p.oid) as identity,
+      oidvectortypes(p.proargtypes) as types, pg_get_function_result(p.oid) as result
     from pg_proc p join pg_namespace n on n.oid = p.pronamespace
     where p.oid = any(array['enqueue', 'acquire_due', 'claim', 'heartbeat', 'record_item',
       'complete', 'fail', 'send_signal', 'cleanup_stale_runs']::regproc[]::oid[])
     order by p.proname
   loop
     v_name := format('%I.%I', into_schema, 'holdfast_' || v_function.proname);
+    v_is_new := to_regprocedure(format('%s(%s)', v_name, v_function.types)) is null;
     execute format(
       'create or replace function %s(%s) returns %s language sql volatile security definer
        set search_path = pg_catalog, pg_temp as %L',
@@ -562,6 +578,15 @@ begin
       format('select * from %I.%I(%s)', v_function.nspname, v_function.proname,
         (select string_agg('$' || n, ', ') from generate_series(1, v_function.pronargs) n)));
     execute format('revoke all on function %s(%s) from public', v_name, v_function.identity);
+    -- Default privileges of a schema may grant new functions to roles, as Supabase does to anon: later grants stay.
+    for v_role in
+      select distinct a.grantee::regrole::text as name
+      from pg_proc p, aclexplode(p.proacl) a
+      where v_is_new and p.oid = to_regprocedure(format('%s(%s)', v_name, v_function.types))
+        and a.grantee not in (0, p.proowner)
+    loop
+      execute format('revoke all on function %s(%s) from %s', v_name, v_function.identity, v_role.name);
+    end loop;
     return next v_name;
   end loop;
 end
@@ -678,25 +703,37 @@ declare
   v_holder text := checked_text('holder', claim.holder, 200);
   v_token uuid := gen_random_uuid();
   v_unknown text;
+  v_local text;
   v_limited boolean;
   v_row record;
   v_no int;
   v_left int := claim.max_runs;
+  v_jobs text[] := array(select distinct n.name from unnest(claim.jobs) n (name));
 begin
   if v_holder is null or v_left is null or v_left not between 1 and 1000
-      or coalesce(cardinality(claim.jobs), 0) = 0 or array_position(claim.jobs, null) is not null then
-    raise exception 'jobs, holder and max_runs: give names of jobs, a name, and from 1 to 1000 runs'
+      or cardinality(v_jobs) not between 1 and 1000 or array_position(v_jobs, null) is not null then
+    raise exception 'jobs, holder and max_runs: give names of up to 1000 jobs, a name, and from 1 to 1000 runs'
       using errcode = 'HF000', detail = 'CONFIGURATION_INVALID';
   end if;
-  select n.name into v_unknown from unnest(claim.jobs) n (name)
+  select n.name into v_unknown from unnest(v_jobs) n (name)
   where not exists (select from job j where j.name = n.name) limit 1;
   if found then
     raise exception 'No instance has announced a job named "%".', v_unknown
       using errcode = 'HF001', detail = 'JOB_UNKNOWN';
   end if;
+  select n.name into v_local from unnest(v_jobs) n (name)
+  where n.name in ('shell', 'http')
+    or n.name in (
+select distinct w.value as job from instance i cross join (select clock() as at) n cross join json_array_elements_text(i.works) as w (value)
+where i.remote_by is null and i.retired_at is null and i.seen_at > n.at - greatest(60000, 3 * i.poll_ms)
+  and w.value = any((v_jobs)::text[])) limit 1;
+  if found then
+    raise exception 'The job "%" is executed, or sent to a target, by an instance: its runs cannot be claimed.', v_local
+      using errcode = 'HF007', detail = 'JOB_NOT_REMOTE', hint = 'Declare the job without run and worker.';
+  end if;
   
 insert into instance as i (id, jobs, schedules, is_scheduler, works, queues, poll_ms, started_at, seen_at, remote_by)
-select (v_holder), '[]', '[]', false, (array_to_json(claim.jobs)::text)::json, (null)::json, (300000)::bigint, n.at, n.at, ('sql')::text
+select (v_holder), '[]', '[]', false, (array_to_json(v_jobs)::text)::json, (null)::json, (300000)::bigint, n.at, n.at, ('sql')::text
 from (select clock() as at) n where true
 on conflict (id) do update set app = null, program = null, release = null, jobs = excluded.jobs, schedules = excluded.schedules,
   is_scheduler = false, works = excluded.works, queues = excluded.queues, poll_ms = excluded.poll_ms,
@@ -708,7 +745,7 @@ returning no into v_no;
     raise exception 'holder: a live instance is named "%"; give another name', v_holder
       using errcode = 'HF000', detail = 'INSTANCE_TAKEN';
   end if;
-  select exists (select from job j where j.name = any(claim.jobs)
+  select exists (select from job j where j.name = any(v_jobs)
     and (j.concurrency_limit is not null or j.rate_limit is not null)) into v_limited;
   
 with now as materialized (select clock() as at),
@@ -910,7 +947,7 @@ from judged j join lane l on l.id = j.lane left join instance i on i.no = j.hold
 with now as materialized (select clock() as at),
 due as materialized (
   select w.ctid as tid, w.* from waiting w, now
-  where w.gate is null and w.wake_at <= now.at and w.flow is distinct from 0 and w.lane = any(array(select l.id from lane l where l.job = any((claim.jobs)::text[])))
+  where w.gate is null and w.wake_at <= now.at and w.flow is distinct from 0 and w.lane = any(array(select l.id from lane l where l.job = any((v_jobs)::text[])))
   order by w.wake_at limit (1000) for update of w skip locked
 ),
 gone as (delete from waiting where ctid = any(array(select tid from due where flow is null))),
@@ -1023,7 +1060,7 @@ head as materialized (
       select r.sort_at from ready r
       where r.lane = l.id and r.suspect = (v_suspect = 1) and r.sort_at >= (-9223372036854775808)::bigint
       order by r.sort_at, r.id limit 1) h
-  where (v_left)::int > 0 and not exists (select from pause z where z.until_at is null) and l.job = any((claim.jobs)::text[])
+  where (v_left)::int > 0 and not exists (select from pause z where z.until_at is null) and l.job = any((v_jobs)::text[])
     and ((null)::text[] is null or l.queue = any((null)::text[])) and q.paused_at is null and not ((false)::boolean and exists (
     select from lease k where k.holder = (v_no)::int and k.token = (v_token)::uuid))
 ),
@@ -1041,7 +1078,7 @@ grouped as materialized (
   select lane, policy, attempt, losses, refunds, laters, extra, suspect, limited,
     array_agg(id order by sort_at, id) as ids
   from taken group by 1, 2, 3, 4, 5, 6, 7, 8, 9,
-    case when lane = any(array(select l.id from lane l where l.job = any((claim.jobs)::text[]))) then id end
+    case when lane = any(array(select l.id from lane l where l.job = any((v_jobs)::text[]))) then id end
 ),
 granted as (
   insert into lease (until, deadline_at, claimed_at, renewed_at, holder, lane, policy,
@@ -1063,7 +1100,7 @@ lanes as materialized (
   cross join now,
   lateral (select x.id, x.open_at from flow x where x.job = l.job and x.key = '' offset 0) r,
   lateral (select x.* from job x where x.name = l.job offset 0) j
-  where not exists (select from pause z where z.until_at is null) and l.job = any((claim.jobs)::text[]) and ((null)::text[] is null or l.queue = any((null)::text[]))
+  where not exists (select from pause z where z.until_at is null) and l.job = any((v_jobs)::text[]) and ((null)::text[] is null or l.queue = any((null)::text[]))
     and q.paused_at is null and r.open_at <= now.at
 ),
 looked as materialized (
@@ -1183,7 +1220,7 @@ grouped as materialized (
   select lane, policy, attempt, losses, refunds, laters, extra, suspect, limited,
     array_agg(id order by sort_at, id) as ids
   from taken group by 1, 2, 3, 4, 5, 6, 7, 8, 9,
-    case when lane = any(array(select l.id from lane l where l.job = any((claim.jobs)::text[]))) then id end
+    case when lane = any(array(select l.id from lane l where l.job = any((v_jobs)::text[]))) then id end
 ),
 granted as (
   insert into lease (until, deadline_at, claimed_at, renewed_at, holder, lane, policy,
@@ -1312,17 +1349,21 @@ create function expose_functions(into_schema text)
 returns setof text language plpgsql volatile set search_path = pg_catalog, pg_temp as $holdfast$
 declare
   v_function record;
+  v_role record;
   v_name text;
+  v_is_new boolean;
 begin
   for v_function in
     select p.proname, p.pronargs, n.nspname, pg_get_function_arguments(p.oid) as arguments,
-      pg_get_function_identity_arguments(p.oid) as identity, pg_get_function_result(p.oid) as result
+      pg_get_function_identity_arguments(p.oid) as identity,
+      oidvectortypes(p.proargtypes) as types, pg_get_function_result(p.oid) as result
     from pg_proc p join pg_namespace n on n.oid = p.pronamespace
     where p.oid = any(array['enqueue', 'acquire_due', 'claim', 'heartbeat', 'record_item',
       'complete', 'fail', 'send_signal', 'cleanup_stale_runs']::regproc[]::oid[])
     order by p.proname
   loop
     v_name := format('%I.%I', into_schema, 'holdfast_' || v_function.proname);
+    v_is_new := to_regprocedure(format('%s(%s)', v_name, v_function.types)) is null;
     execute format(
       'create or replace function %s(%s) returns %s language sql volatile security definer
        set search_path = pg_catalog, pg_temp as %L',
@@ -1330,6 +1371,15 @@ begin
       format('select * from %I.%I(%s)', v_function.nspname, v_function.proname,
         (select string_agg('$' || n, ', ') from generate_series(1, v_function.pronargs) n)));
     execute format('revoke all on function %s(%s) from public', v_name, v_function.identity);
+    -- Default privileges of a schema may grant new functions to roles, as Supabase does to anon: later grants stay.
+    for v_role in
+      select distinct a.grantee::regrole::text as name
+      from pg_proc p, aclexplode(p.proacl) a
+      where v_is_new and p.oid = to_regprocedure(format('%s(%s)', v_name, v_function.types))
+        and a.grantee not in (0, p.proowner)
+    loop
+      execute format('revoke all on function %s(%s) from %s', v_name, v_function.identity, v_role.name);
+    end loop;
     return next v_name;
   end loop;
 end

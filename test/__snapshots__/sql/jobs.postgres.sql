@@ -25,7 +25,7 @@ select j.name, j.queue, j.priority, j.version, j.concurrency_limit, j.concurrenc
   jsonb_build_array(p.lease_ms, p.timeout_ms, p.attempts, p.delay_ms, p.factor, p.max_ms, p.jitter, p.on_lost) as policy
 from job j join policy p on p.id = j.policy order by j.name;
 
--- LOCAL
+-- LOCAL_JOBS
 select distinct w.value as job from instance i cross join (select clock() as at) n cross join json_array_elements_text(i.works) as w (value)
 where i.remote_by is null and i.retired_at is null and i.seen_at > n.at - greatest(60000, 3 * i.poll_ms)
   and w.value = any(:names::text[]);

@@ -30,7 +30,7 @@ select j.name, j.queue, j.priority, j.version, j.concurrency_limit, j.concurrenc
   json_array(p.lease_ms, p.timeout_ms, p.attempts, p.delay_ms, p.factor, p.max_ms, p.jitter, p.on_lost) as policy
 from job j join policy p on p.id = j.policy order by j.name;
 
--- LOCAL
+-- LOCAL_JOBS
 select distinct w.value as job from instance i cross join (select :now as at) n cross join json_each(i.works) as w
 where i.remote_by is null and i.retired_at is null and i.seen_at > n.at - max(60000, 3 * i.poll_ms)
   and w.value in (select value from json_each(:names));

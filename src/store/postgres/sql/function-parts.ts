@@ -18,6 +18,7 @@ export const SQLSTATES = {
   scheduleUnfit: "HF004",
   resultConflict: "HF005",
   signalConflict: "HF006",
+  jobNotRemote: "HF007",
 } as const;
 
 export const PARTS = /* sql */ `

@@ -2,9 +2,11 @@
 // claimed here is ended by `complete` and `fail`, and is reclaimed like any other when its lease runs out.
 
 import { FAILED_OUTCOME, OK_OUTCOME, OUTCOMES_MAX } from "../../../runs/rules/item.js";
+import { BUILT_IN_JOBS } from "../../../runs/rules/job.js";
 import { JSON_DEPTH_MAX } from "../../../shared/json.js";
 import { KEY_LENGTH_MAX, NAME_LENGTH_MAX } from "../../../shared/names.js";
 import { ANNOUNCE_REMOTE } from "../../instances.js";
+import { LOCAL_JOBS } from "../../jobs.js";
 import { render } from "../../sql/dialect.js";
 import { expressed } from "../../sql/template.js";
 import { STORE_ITEMS } from "../items.js";
@@ -14,19 +16,24 @@ import { CLAIM_LIMITED_OF_JOBS, CLAIM_OF_JOBS } from "./exchange.js";
 import { DEFINED, SQLSTATES } from "./function-parts.js";
 
 const CLAIMS_MAX = 1_000;
+const JOBS_MAX = 1_000;
 const PROMOTE_MAX = 1_000;
 const ITEM_BYTES_MAX = 1_048_576;
 
 const CLAIMED = {
-  jobs: "claim.jobs",
+  jobs: "v_jobs",
   queues: "null",
   holder: "v_no",
   token: "v_token",
   // A lease for each run: they are renewed and ended one by one.
-  apart: "claim.jobs",
+  apart: "v_jobs",
 };
 
-/** No instance needs to be there: what is due by now is made ready, and runs of silent holders are reclaimed first. */
+/**
+ * As a worker over HTTP, a role that may call this gets no runs of jobs that an instance executes or sends to a target, nor of the
+ * built-in ones. No instance needs to be there: what is due by now is made ready, and runs of silent holders are reclaimed
+ * first.
+ */
 const CLAIM = /* sql */ `
 create function {claim}(jobs text[], holder text, max_runs int default 1)
 returns table (run_id uuid, job text, fence bigint, attempt int, nominal_at timestamptz, input jsonb, lease_until timestamptz)
@@ -36,26 +43,35 @@ declare
   v_holder text := {checked_text}('holder', claim.holder, 200);
   v_token uuid := gen_random_uuid();
   v_unknown text;
+  v_local text;
   v_limited boolean;
   v_row record;
   v_no int;
   v_left int := claim.max_runs;
+  v_jobs text[] := array(select distinct n.name from unnest(claim.jobs) n (name));
 begin
   if v_holder is null or v_left is null or v_left not between 1 and ${CLAIMS_MAX}
-      or coalesce(cardinality(claim.jobs), 0) = 0 or array_position(claim.jobs, null) is not null then
-    raise exception 'jobs, holder and max_runs: give names of jobs, a name, and from 1 to ${CLAIMS_MAX} runs'
+      or cardinality(v_jobs) not between 1 and ${JOBS_MAX} or array_position(v_jobs, null) is not null then
+    raise exception 'jobs, holder and max_runs: give names of up to ${JOBS_MAX} jobs, a name, and from 1 to ${CLAIMS_MAX} runs'
       using errcode = '${SQLSTATES.wrongParameter}', detail = 'CONFIGURATION_INVALID';
   end if;
-  select n.name into v_unknown from unnest(claim.jobs) n (name)
+  select n.name into v_unknown from unnest(v_jobs) n (name)
   where not exists (select from {job} j where j.name = n.name) limit 1;
   if found then
     raise exception 'No instance has announced a job named "%".', v_unknown
       using errcode = '${SQLSTATES.jobUnknown}', detail = 'JOB_UNKNOWN';
   end if;
+  select n.name into v_local from unnest(v_jobs) n (name)
+  where n.name in (${BUILT_IN_JOBS.map((job) => `'${job}'`).join(", ")})
+    or n.name in (${expressed(render(LOCAL_JOBS, "postgres"), { names: "v_jobs" })}) limit 1;
+  if found then
+    raise exception 'The job "%" is executed, or sent to a target, by an instance: its runs cannot be claimed.', v_local
+      using errcode = '${SQLSTATES.jobNotRemote}', detail = 'JOB_NOT_REMOTE', hint = 'Declare the job without run and worker.';
+  end if;
   ${expressed(render(ANNOUNCE_REMOTE, "postgres"), {
     instanceId: "v_holder",
     by: "'sql'",
-    works: "array_to_json(claim.jobs)::text",
+    works: "array_to_json(v_jobs)::text",
     queues: "null",
     pollMs: "300000",
   })} into v_no;
@@ -63,10 +79,10 @@ begin
     raise exception 'holder: a live instance is named "%"; give another name', v_holder
       using errcode = '${SQLSTATES.wrongParameter}', detail = 'INSTANCE_TAKEN';
   end if;
-  select exists (select from {job} j where j.name = any(claim.jobs)
+  select exists (select from {job} j where j.name = any(v_jobs)
     and (j.concurrency_limit is not null or j.rate_limit is not null)) into v_limited;
   ${expressed(RECLAIM, { limit: "100", chance: "random()" })} into v_row;
-  ${expressed(PROMOTE_OF_JOBS, { jobs: "claim.jobs", limit: String(PROMOTE_MAX) })} into v_row;
+  ${expressed(PROMOTE_OF_JOBS, { jobs: "v_jobs", limit: String(PROMOTE_MAX) })} into v_row;
   if v_limited then
     ${expressed(LINE_UP, { limit: String(PROMOTE_MAX) })} into v_row;
   end if;
@@ -198,17 +214,21 @@ create function {expose_functions}(into_schema text)
 returns setof text language plpgsql volatile set search_path = pg_catalog, pg_temp as $holdfast$
 declare
   v_function record;
+  v_role record;
   v_name text;
+  v_is_new boolean;
 begin
   for v_function in
     select p.proname, p.pronargs, n.nspname, pg_get_function_arguments(p.oid) as arguments,
-      pg_get_function_identity_arguments(p.oid) as identity, pg_get_function_result(p.oid) as result
+      pg_get_function_identity_arguments(p.oid) as identity,
+      oidvectortypes(p.proargtypes) as types, pg_get_function_result(p.oid) as result
     from pg_proc p join pg_namespace n on n.oid = p.pronamespace
     where p.oid = any(array['{enqueue}', '{acquire_due}', '{claim}', '{heartbeat}', '{record_item}',
       '{complete}', '{fail}', '{send_signal}', '{cleanup_stale_runs}']::regproc[]::oid[])
     order by p.proname
   loop
     v_name := format('%I.%I', into_schema, 'holdfast_' || v_function.proname);
+    v_is_new := to_regprocedure(format('%s(%s)', v_name, v_function.types)) is null;
     execute format(
       'create or replace function %s(%s) returns %s language sql volatile security definer
        set search_path = pg_catalog, pg_temp as %L',
@@ -216,6 +236,15 @@ begin
       format('select * from %I.%I(%s)', v_function.nspname, v_function.proname,
         (select string_agg('$' || n, ', ') from generate_series(1, v_function.pronargs) n)));
     execute format('revoke all on function %s(%s) from public', v_name, v_function.identity);
+    -- Default privileges of a schema may grant new functions to roles, as Supabase does to anon: later grants stay.
+    for v_role in
+      select distinct a.grantee::regrole::text as name
+      from pg_proc p, aclexplode(p.proacl) a
+      where v_is_new and p.oid = to_regprocedure(format('%s(%s)', v_name, v_function.types))
+        and a.grantee not in (0, p.proowner)
+    loop
+      execute format('revoke all on function %s(%s) from %s', v_name, v_function.identity, v_role.name);
+    end loop;
     return next v_name;
   end loop;
 end
