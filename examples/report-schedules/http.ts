@@ -30,8 +30,11 @@ export function reportsApi({ holdfast, reports, userOf }: ReportsApi) {
       }
       const schedule = await holdfast.schedules.get(name);
       if (!schedule) return answer(404, { error: "you have no schedule of that name" });
-      if (request.method === "POST" && verb === "test")
-        return answer(202, await reports.test(name));
+      if (request.method === "POST" && verb === "test") {
+        const tested = await reports.test(name);
+        // A run of the schedule that is not over yet stands in the way; the answer says which.
+        return answer(tested.skipped ? 409 : 202, tested);
+      }
       if (request.method === "DELETE" && verb === "") await holdfast.schedules.delete(name);
       return answer(200, shown(schedule));
     } catch (error) {
