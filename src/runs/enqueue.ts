@@ -42,8 +42,11 @@ export type EnqueueOptions = {
   readonly at?: Date | string | undefined;
   /** Not before this much time has passed. */
   readonly delay?: Duration | undefined;
+  /** −100 … 100, larger is more urgent; one step is worth one minute of waiting. @default the job's */
   readonly priority?: number | undefined;
+  /** @default the job's */
   readonly queue?: string | undefined;
+  /** Words to find the run by; log lines carry them. */
   readonly tags?: readonly string[] | undefined;
   /**
    * Your open transaction: the run is stored in it, and is there once you commit. On PostgreSQL of
