@@ -9,6 +9,7 @@ import { flag, numberOrNull, type Row, textOrNull } from "./rows.js";
 import { NEVER_MS } from "./schema/waits.js";
 import { row, rows, run, type Statements, type StoreSession } from "./session.js";
 import { isCut } from "./sql/list-page.js";
+import { type ReopenParams, reopenSteps } from "./step-retries.js";
 
 export { NEVER_MS };
 
@@ -233,33 +234,6 @@ where (s.run, s.no) > (:run::uuid, :no::int) order by s.run, s.no limit :limit`;
 const DROP_STEPS = /* sql */ `
 delete from {step} where run {any :ids::uuid[]} and not exists (select 1 from {run} r where r.id = {step}.run)`;
 
-/** For an ended run: calls that failed, and whether their run still exists. */
-const FAILED_CALLS = /* sql */ `
-select s.name, s.child, exists (select 1 from {outcome} x where x.id = s.child) as is_known
-from {step} s join {outcome} o on o.id = s.run
-where s.run = :id::uuid and s.kind = 3 and s.error is not null and o.status <> 1`;
-
-const REOPEN_CALLS = /* sql */ `
-insert into {wait} (run, name, kind, generation, fence, since, key, child, batch)
-select s.run, s.name, 3, s.generation, s.fence, {now}, s.key, s.child, r.batch
-from {step} s join {run} r on r.id = s.child
-where s.run = :id::uuid and s.name {any :names::text[]} on conflict do nothing`;
-
-const FORGET_CALLS = /* sql */ `delete from {step} where run = :id::uuid and name {any :names::text[]}`;
-
-const FIRST_OF = /* sql */ `
-select (select s.no from {step} s where s.run = o.id and s.name = :name::text) as no
-from {outcome} o where o.id = :id::uuid and o.status <> 1`;
-
-const CALLS_FROM = /* sql */ `
-select child from {step} where run = :id::uuid and no >= :no::int and child is not null
-union
-select child from {wait} where run = :id::uuid and child is not null`;
-
-const FORGET_FROM = /* sql */ `delete from {step} where run = :id::uuid and no >= :no::int`;
-
-const FORGET_WAITS = /* sql */ `delete from {wait} where run = :id::uuid`;
-
 const FROM_THE_START = { run: "00000000-0000-0000-0000-000000000000", no: 0 };
 
 export abstract class Steps {
@@ -375,32 +349,10 @@ export abstract class Steps {
     });
   }
 
-  /**
-   * Prepares a failed or cancelled run for an operator's retry. With `fromStep` that step and all recorded after it are
-   * forgotten, and `children` are the runs that they called. Without it every finished step stays, but a failed call
-   * waits again for its run, and `children` are these runs. Null: the run has no step of that name.
-   */
-  reopen(params: { readonly id: RunId; readonly fromStep: string | null }) {
-    const { id, fromStep } = params;
-    return this.#session.transaction("steps.reopen", { lost: "repeat" }, function* (): Statements<
-      readonly RunId[] | null
-    > {
-      if (fromStep === null) {
-        const failed = yield* rows(FAILED_CALLS, { id });
-        const names = failed.map(({ name }) => String(name));
-        if (names.length === 0) return [];
-        yield* run(REOPEN_CALLS, { id, names });
-        yield* run(FORGET_CALLS, { id, names });
-        return failed.filter(({ is_known }) => flag(is_known)).map(({ child }) => String(child));
-      }
-      const first = yield* row(FIRST_OF, { id, name: fromStep });
-      if (numberOrNull(first?.no) === null) return null;
-      const no = Number(first?.no);
-      const calls = yield* rows(CALLS_FROM, { id, no });
-      yield* run(FORGET_FROM, { id, no });
-      yield* run(FORGET_WAITS, { id });
-      return calls.map(({ child }) => String(child));
-    });
+  /** Prepares a failed or cancelled run for an operator's retry (step-retries.ts). */
+  reopen(params: ReopenParams): Promise<readonly RunId[] | null> {
+    const work = () => reopenSteps(params);
+    return this.#session.transaction("steps.reopen", { lost: "repeat" }, work);
   }
 
   /** Removes the steps of removed runs: a bounded part of the table per call. Returns how many runs had some. */

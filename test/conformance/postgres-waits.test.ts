@@ -1,10 +1,11 @@
 // Tests durable waits on PostgreSQL alone: what happens between the statements of a suspension, and ends of called runs that
 // come by SQL.
 
+import pg from "pg";
 import { test as base, describe, expect } from "vitest";
 import { until } from "../support/until.js";
 import { POSTGRES_URL, postgresPlace, whileLocked } from "./places.js";
-import { type Held, Scene } from "./scene.js";
+import { failed, type Held, Scene } from "./scene.js";
 
 type Setting = { readonly scene: Scene; readonly place: Awaited<ReturnType<typeof postgresPlace>> };
 
@@ -47,6 +48,32 @@ describe.skipIf(POSTGRES_URL === undefined)("durable waits on PostgreSQL", () =>
     expect((await scene.poll()).hasWakes).toBe(true);
     expect(await wake()).toMatchObject({ woken: 1 });
     expect((await scene.poll()).hasDue).toBe(true);
+  });
+
+  test("a run that another retry revives meanwhile forgets no step", async ({
+    setting: { scene, place },
+  }) => {
+    await scene.enqueued(1);
+    const held = await scene.claimOne();
+    const { id, fence } = held;
+    const steps = [{ name: "a", value: "1", tries: 1, ranMs: 5 }];
+    await scene.store.steps.finish({ id, fence, steps });
+    await scene.settle(failed(held));
+    const operator = new pg.Client(POSTGRES_URL);
+    await operator.connect();
+    // As a retry does it: the run is live again, and its next execution finds its step.
+    await operator.query(`begin; delete from "${place.schema}".outcome`);
+    const reopening = scene.store.steps.reopen({ id, fromStep: "a" });
+    const waiting = `select from pg_locks l join pg_locks x using (pid)
+      where not l.granted and x.relation = '"${place.schema}".outcome'::regclass`;
+    await Promise.race([
+      reopening,
+      until("the other retry is waited for", async () => (await place.sql(waiting)).rowCount),
+    ]);
+    await operator.query("commit");
+    await operator.end();
+    expect(await reopening).toBeNull();
+    expect(await scene.store.steps.count(id)).toBe(1);
   });
 
   test("a called run that is completed by SQL wakes its caller", async ({

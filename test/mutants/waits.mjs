@@ -223,4 +223,12 @@ order by`,
     replace: "",
     suites: ["conformance: PostgreSQL, keeping"],
   },
+  {
+    name: "steps-of-a-revived-run-forgotten-postgres",
+    promise: "a finished step never changes while its run is live",
+    file: "src/store/step-retries.ts",
+    find: "from {outcome} o where o.id = :id::uuid and o.status <> 1 {for update}",
+    replace: "from {outcome} o where o.id = :id::uuid and o.status <> 1",
+    suites: ["conformance: PostgreSQL, waits"],
+  },
 ];

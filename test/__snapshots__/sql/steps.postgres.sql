@@ -18,11 +18,6 @@ on conflict (run, name) do update set fence = excluded.fence, until = excluded.u
 -- ASLEEP
 select wake_at, clock() as now from waiting where id = :id::uuid and asleep_at is not null;
 
--- CALLS_FROM
-select child from step where run = :id::uuid and no >= :no::int and child is not null
-union
-select child from wait where run = :id::uuid and child is not null;
-
 -- CLOCK
 select clock() as now;
 
@@ -43,29 +38,11 @@ select a.ended from attempt a where a.run = :id::uuid and a.fence = :fence::bigi
 union all
 select o.status + 10 from outcome o where o.id = :id::uuid and o.fence = :fence::bigint;
 
--- FAILED_CALLS
-select s.name, s.child, exists (select 1 from outcome x where x.id = s.child) as is_known
-from step s join outcome o on o.id = s.run
-where s.run = :id::uuid and s.kind = 3 and s.error is not null and o.status <> 1;
-
 -- FALL_ASLEEP
 update waiting set wake_at = :wakeAt::bigint, asleep_at = clock(), laters = greatest(laters, 1) where id = :id::uuid;
 
 -- FIRST_DEADLINE
 select min(w.until) as until, count(*) as waits, clock() as now from wait w where w.run = :id::uuid;
-
--- FIRST_OF
-select (select s.no from step s where s.run = o.id and s.name = :name::text) as no
-from outcome o where o.id = :id::uuid and o.status <> 1;
-
--- FORGET_CALLS
-delete from step where run = :id::uuid and name = any(:names::text[]);
-
--- FORGET_FROM
-delete from step where run = :id::uuid and no >= :no::int;
-
--- FORGET_WAITS
-delete from wait where run = :id::uuid;
 
 -- HELD
 select k.fence, clock() as now from lease k
@@ -119,12 +96,6 @@ where p.weight_before < 4194304 order by p.over_at, p.name;
 -- RECEIVED
 select 1 as received from step
 where run = :id::uuid and kind = 2 and signal = :signal::text and key = :key::text and value is not null limit 1;
-
--- REOPEN_CALLS
-insert into wait (run, name, kind, generation, fence, since, key, child, batch)
-select s.run, s.name, 3, s.generation, s.fence, clock(), s.key, s.child, r.batch
-from step s join run r on r.id = s.child
-where s.run = :id::uuid and s.name = any(:names::text[]) on conflict do nothing;
 
 -- STEPS
 with weighed as (

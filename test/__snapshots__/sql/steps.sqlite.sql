@@ -16,11 +16,6 @@ on conflict (run, name) do update set fence = excluded.fence, until = excluded.u
 -- ASLEEP
 select wake_at, :now as now from waiting where id = :id and asleep_at is not null;
 
--- CALLS_FROM
-select child from step where run = :id and no >= :no and child is not null
-union
-select child from wait where run = :id and child is not null;
-
 -- CLOCK
 select :now as now;
 
@@ -41,29 +36,11 @@ select a.ended from attempt a where a.run = :id and a.fence = :fence
 union all
 select o.status + 10 from outcome o where o.id = :id and o.fence = :fence;
 
--- FAILED_CALLS
-select s.name, s.child, exists (select 1 from outcome x where x.id = s.child) as is_known
-from step s join outcome o on o.id = s.run
-where s.run = :id and s.kind = 3 and s.error is not null and o.status <> 1;
-
 -- FALL_ASLEEP
 update waiting set wake_at = :wakeAt, asleep_at = :now, laters = max(laters, 1) where id = :id;
 
 -- FIRST_DEADLINE
 select min(w.until) as until, count(*) as waits, :now as now from wait w where w.run = :id;
-
--- FIRST_OF
-select (select s.no from step s where s.run = o.id and s.name = :name) as no
-from outcome o where o.id = :id and o.status <> 1;
-
--- FORGET_CALLS
-delete from step where run = :id and name in (select value from json_each(:names));
-
--- FORGET_FROM
-delete from step where run = :id and no >= :no;
-
--- FORGET_WAITS
-delete from wait where run = :id;
 
 -- HELD
 select k.fence, :now as now from lease k
@@ -113,12 +90,6 @@ where p.weight_before < 4194304 order by p.over_at, p.name;
 -- RECEIVED
 select 1 as received from step
 where run = :id and kind = 2 and signal = :signal and key = :key and value is not null limit 1;
-
--- REOPEN_CALLS
-insert into wait (run, name, kind, generation, fence, since, key, child, batch)
-select s.run, s.name, 3, s.generation, s.fence, :now, s.key, s.child, r.batch
-from step s join run r on r.id = s.child
-where s.run = :id and s.name in (select value from json_each(:names)) on conflict do nothing;
 
 -- STEPS
 with weighed as (
