@@ -1,6 +1,7 @@
 // Checks the history of a round: the responses to clients, the effects of handlers and the tables must fit together
 // and keep the guarantees.
 
+import { judgeSteps } from "./checks-steps.mjs";
 import { judgeOverlaps, judgeTicks } from "./checks-ticks.mjs";
 import { Finder, groupBy } from "./findings.mjs";
 
@@ -40,7 +41,7 @@ const ENDED_FAILED = 0;
 const ENDED_LOST = 1;
 const ENDED_TIMEOUT = 2;
 /** Outcomes that do not count as a try: the next attempt has the same number. */
-const REFUNDABLE = [ENDED_LOST, 3, 4];
+const REFUNDABLE = [ENDED_LOST, 3, 4, 6];
 
 /**
  * @param {History} history
@@ -56,6 +57,7 @@ export function judge(history) {
     ...judgeEnds(facts),
     ...judgeEffects(history, facts),
     ...judgeLedger(history, facts),
+    ...judgeSteps(history, facts),
     ...judgeTicks(history),
     ...judgeOverlaps(history, facts),
     ...judgeCauses(history, facts),
@@ -130,7 +132,8 @@ function judgeOperations(
       found.add("S11", `Run ${id} was acknowledged to ${op} (${verb}), but is gone.`);
     if (
       is === "refused" &&
-      !["STORE_UNAVAILABLE", "OUTCOME_UNKNOWN", "KEY_CONFLICT", "STOPPED"].includes(String(code))
+      !["STORE_UNAVAILABLE", "OUTCOME_UNKNOWN", "KEY_CONFLICT", "STOPPED"].includes(String(code)) &&
+      !(verb === "signal" && code === "SIGNAL_CONFLICT")
     )
       found.add(
         "errors",
@@ -287,6 +290,8 @@ function judgeEffects(
   /** @type {Set<string>} */
   const seen = new Set();
   for (const { what, run, fence, attempt, pid } of effects) {
+    // Steps have checks of their own.
+    if (what.startsWith("step:")) continue;
     const name = `${what} ${run} ${fence}`;
     if (seen.has(name)) found.add("E", `Run ${run} has "${what}" twice under fence ${fence}.`);
     seen.add(name);
@@ -359,7 +364,8 @@ function judgeCauses(
   const manual = new Map();
   for (const { run, input } of facts.values()) {
     if (run.mode === ENQUEUED) {
-      if (!asked.has(input?.op) && !keys.has(`${run.job} ${run.key}`))
+      const isCalled = facts.has(input?.caller) && run.parent === input.caller;
+      if (!isCalled && !asked.has(input?.op) && !keys.has(`${run.job} ${run.key}`))
         found.add("S13", `Run ${run.id} was enqueued by nobody.`);
     } else if (run.mode === MANUAL) {
       const name = names.get(run.schedule) ?? "";

@@ -3,12 +3,14 @@
 
 import fs from "node:fs";
 import { setTimeout as pause } from "node:timers/promises";
-import { LENGTHS_MS, SCHEDULES } from "./jobs.mjs";
+import { LENGTHS_MS, SCHEDULES, SIGNAL } from "./jobs.mjs";
 import { Draw } from "./seeded-random.mjs";
 
 /** @typedef {import("./jobs.mjs").JobName} JobName */
 
-const OPERATIONS = { enqueue: 74, keyed: 10, many: 4, trigger: 7, cancel: 4, "on-off": 1 };
+const OPERATIONS = {
+  ...{ enqueue: 74, keyed: 10, many: 4, trigger: 7, cancel: 4, "on-off": 1, signal: 6 },
+};
 /** @type {Readonly<Record<JobName, number>>} */
 const ENQUEUED = {
   quick: 60,
@@ -21,6 +23,7 @@ const ENQUEUED = {
   timed: 3,
   hog: 0.4,
   ledger: 20,
+  journey: 10,
 };
 const KEYS = 300;
 const DELIVERIES = 100;
@@ -36,6 +39,9 @@ export class Client {
   #count = 0;
   /** @type {string[]} */
   #recent = [];
+  /** The same of journeys, which may be sent a signal.
+   * @type {string[]} */
+  #journeys = [];
   #isStopping = false;
   /** @type {Promise<void> | null} */
   #working = null;
@@ -84,6 +90,13 @@ export class Client {
         if (run === undefined) return;
         return this.#ask({ op, verb: "cancel", run }, () => this.#holdfast.runs.cancel(run));
       }
+      case "signal": {
+        const key = this.#journeys[draw.int(0, this.#journeys.length - 1)];
+        if (key === undefined) return;
+        return this.#ask({ op, verb: "signal", key }, () =>
+          this.#holdfast.signal(SIGNAL, { key, value: op }),
+        );
+      }
       case "on-off": {
         const verb = draw.isTrue(0.5) ? "pause" : "resume";
         const ask = async () => void (await this.#holdfast.schedules[verb]("on-off"));
@@ -104,7 +117,9 @@ export class Client {
     const answer = await this.#ask({ op, verb: "enqueue", job }, () =>
       this.#jobs[job].enqueue(input, options),
     );
-    if (answer) this.#recent = [answer.id, ...this.#recent].slice(0, REMEMBERED);
+    if (!answer) return;
+    this.#recent = [answer.id, ...this.#recent].slice(0, REMEMBERED);
+    if (job === "journey") this.#journeys = [answer.id, ...this.#journeys].slice(0, REMEMBERED);
   }
 
   /** Few keys for many callers; sometimes with another input, which is a conflict. */

@@ -12,6 +12,6 @@ export function overHttp(client, names) {
       enqueue: (/** @type {unknown} */ input, /** @type {object} */ options) =>
         client.enqueue(name, input, options),
     };
-  const { runs, schedules } = client;
-  return { jobs, holdfast: { runs, schedules } };
+  const { runs, schedules, signal } = client;
+  return { jobs, holdfast: { runs, schedules, signal } };
 }

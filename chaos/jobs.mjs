@@ -19,6 +19,7 @@ export const JOBS = /** @type {const} */ ({
   timed: { lease: "1s", timeout: "1s", retry: { ...RETRY, attempts: 4 } },
   hog: { lease: "1s", retry: { ...RETRY, attempts: 4 } },
   ledger: { lease: "1s", retry: { ...RETRY, attempts: 12 } },
+  journey: { lease: "1s", retry: { ...RETRY, attempts: 12 } },
 });
 /** @typedef {keyof typeof JOBS} JobName */
 
@@ -34,6 +35,7 @@ export const LENGTHS_MS = {
   timed: [100, 1_600],
   hog: [500, 2_500],
   ledger: [0, 60],
+  journey: [0, 40],
 };
 
 /** The table of the committed work. It has no constraint, so that a second row would stay visible. */
@@ -90,7 +92,8 @@ export function declareAll(holdfast, library, sink) {
  * @param {any} library
  * @param {import("./sink-client.mjs").SinkClient} sink
  */
-export function handler(job, { PermanentError, RetryLater }, sink) {
+export function handler(job, library, sink) {
+  const { PermanentError, RetryLater } = library;
   return async (/** @type {Input} */ input, /** @type {any} */ ctx) => {
     const { runId: run, fence, attempt } = ctx;
     const note = (/** @type {string} */ what) => sink.tell({ what, run, fence, attempt });
@@ -106,10 +109,39 @@ export function handler(job, { PermanentError, RetryLater }, sink) {
     if (job === "doomed" || (job === "flaky" && draw.isTrue(0.4))) throw new Error(`${job} fails`);
     if (job === "permanent") throw new PermanentError("never again");
     if (job === "later" && draw.isTrue(0.5)) throw new RetryLater({ delay: draw.int(10, 500) });
+    const steps = job === "journey" ? await travel(ctx, { draw, note, ms, ...library }) : null;
     await note("done");
-    const result = { run, fence, attempt, pid: process.pid };
+    const result = { run, fence, attempt, pid: process.pid, ...(steps ? { steps } : {}) };
     return job === "ledger" ? ctx.commit(fenced(result)) : result;
   };
+}
+
+/** The signal that a journey waits for; its key is the run's id. */
+export const SIGNAL = "go";
+
+/**
+ * Steps, a sleep, a wait for a signal that may never come, and a called run. A step stores the fence under which it was done.
+ * @param {any} ctx
+ * @param {any} tools
+ */
+async function travel(ctx, { draw, note, ms, ChildFailedError }) {
+  const step = (/** @type {string} */ name) =>
+    ctx.step(name, async () => {
+      await note(`step:${name}`);
+      await pause(draw.int(0, ms));
+      return ctx.fence;
+    });
+  const first = await step("first");
+  await ctx.sleep(draw.int(1, 1_500));
+  const got = await ctx.waitFor(SIGNAL, { timeout: draw.int(500, 4_000) });
+  const called = ctx
+    .call("quick", { caller: ctx.runId, ms: LENGTHS_MS.quick }, { name: "called" })
+    .catch((/** @type {unknown} */ error) => {
+      if (!(error instanceof ChildFailedError)) throw error;
+      return null;
+    });
+  const [beside] = await Promise.all([step("beside"), called]);
+  return { first, beside, last: await step("last"), got: got?.value ?? null };
 }
 
 /**

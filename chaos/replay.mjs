@@ -22,6 +22,7 @@ export async function replay({ entries, effects, database }) {
   const log = new EventLog({ nowMs: () => nowMs, startsAt: 0, hasStory: false });
   const done = new Effects(log);
   for (const { what, run, fence, attempt, pid } of effects) {
+    if (what.startsWith("step:")) continue;
     const attempted = { runId: run, fence, attempt };
     if (what === "begin") done.begun(String(pid), attempted);
     // Earlier than any renewal, because retention is not checked here.

@@ -8,7 +8,7 @@ import readline from "node:readline";
 
 const [file = "", port = "0"] = process.argv.slice(2);
 /** Kind, run, fence, attempt, process, number. Any other text comes from a client of another port. */
-const EFFECT = /^[a-z]+ [0-9a-f-]{36} \d+ \d+ \S+ \S+$/;
+const EFFECT = /^[a-z:]+ [0-9a-f-]{36} \d+ \d+ \S+ \S+$/;
 
 /** @type {Map<string, number>} */
 const fences = new Map();

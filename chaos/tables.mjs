@@ -19,6 +19,8 @@ import { LEDGER } from "./jobs.mjs";
  * @property {Row[]} schedules
  * @property {Row[]} ticks
  * @property {Row[]} instances
+ * @property {Row[]} steps
+ * @property {Row[]} signals
  * @property {Row[]} ledger the rows that the job `ledger` wrote in the commits of its runs
  */
 
@@ -64,7 +66,7 @@ function named(sql, prefix) {
   return sql.replaceAll(/\{(\w+)\}/g, (_, table) => `${prefix}${table}`);
 }
 
-export const RUNS = `select r.id, l.job, r.mode, r.schedule, r.nominal_at, r.key, r.input, r.created_at, p.attempts, p.on_lost
+export const RUNS = `select r.id, r.parent, l.job, r.mode, r.schedule, r.nominal_at, r.key, r.input, r.created_at, p.attempts, p.on_lost
      from {run} r join {lane} l on l.id = r.lane join {policy} p on p.id = r.policy`;
 export const OUTCOME_COLUMNS =
   "id, fence, started_at, finished_at, holder, attempt, extra, status, result, error";
@@ -90,17 +92,19 @@ export async function readTables(reader) {
     "select schedule, at, last_at, count, outcome, reason, recorded_at, run from {tick} order by schedule, at",
     INSTANCES,
     `select run, fence, attempt from ${LEDGER}`,
+    "select run, no, name, fence, child, value, ended_at from {step} order by run, no",
+    "select name, key, value, at from {signal}",
   ];
   const answers = [];
   for (const sql of questions) answers.push((await reader.all(sql)).map(plain));
   const [runs, ready, waiting, leases, outcomes, attempts, keys, schedules, ticks, ...others] =
-    /** @type {[Row[], Row[], Row[], Row[], Row[], Row[], Row[], Row[], Row[], Row[], Row[]]} */ (
+    /** @type {[Row[], Row[], Row[], Row[], Row[], Row[], Row[], Row[], Row[], ...Row[][]]} */ (
       answers
     );
-  const [instances, ledger] = others;
+  const [instances, ledger, steps, signals] = /** @type {[Row[], Row[], Row[], Row[]]} */ (others);
   return {
     ...{ runs, ready, waiting, leases, outcomes, attempts, keys, schedules, ticks },
-    ...{ instances, ledger },
+    ...{ instances, ledger, steps, signals },
   };
 }
 
@@ -198,6 +202,18 @@ export async function lookAtTables(reader, database) {
        select s.name as what from {schedule} s join {run} r on r.schedule = s.id join place p on p.id = r.id
        where s.definition like '%"overlap":"skip"%' or s.definition like '%"overlap":"queue"%'
        group by s.name having count(*) > 1 limit 3`,
+    ],
+    [
+      "W",
+      "sleeps, and waits for nothing",
+      `select w.id as what from {waiting} w where w.asleep_at is not null
+         and not exists (select 1 from {wait} o where o.run = w.id) limit 3`,
+    ],
+    [
+      "W",
+      "sleeps beyond its first deadline",
+      `select w.id as what from {waiting} w where w.asleep_at is not null and w.wake_at > w.asleep_at
+         and w.wake_at > (select min(o.until) from {wait} o where o.run = w.id) limit 3`,
     ],
     [
       "S5",

@@ -11,7 +11,7 @@ export type ReportRequest = {
   readonly timeWindowEnd: string;
 };
 
-export type ReportAnswer = { readonly executionId: string; readonly rows: number };
+type Caller = { readonly idempotencyKey: string; readonly signal: AbortSignal };
 
 export class ApiClient {
   readonly #url: string;
@@ -21,18 +21,23 @@ export class ApiClient {
     this.#url = url;
   }
 
-  async execute(
-    request: ReportRequest,
-    { idempotencyKey, signal }: { readonly idempotencyKey: string; readonly signal: AbortSignal },
-  ): Promise<ReportAnswer> {
+  start(request: ReportRequest, caller: Caller): Promise<{ readonly executionId: string }> {
+    return this.#call("/executions", caller, { method: "POST", body: JSON.stringify(request) });
+  }
+
+  /** `rows` is null until the report is ready. */
+  look(executionId: string, caller: Caller): Promise<{ readonly rows: number | null }> {
+    return this.#call(`/executions/${executionId}`, caller, {});
+  }
+
+  async #call<T>(path: string, { idempotencyKey, signal }: Caller, init: RequestInit): Promise<T> {
     const ask = async () => {
       const headers = {
         authorization: `Bearer ${await this.#currentToken()}`,
         "content-type": "application/json",
         "idempotency-key": idempotencyKey,
       };
-      const body = JSON.stringify(request);
-      return fetch(`${this.#url}/executions`, { method: "POST", headers, body, signal });
+      return fetch(this.#url + path, { ...init, headers, signal });
     };
     let response = await ask();
     if (response.status === 401) {
@@ -41,7 +46,7 @@ export class ApiClient {
       if (response.status === 401)
         throw new PermanentError("the API refuses a new token too", { code: "TOKEN_REFUSED" });
     }
-    if (response.ok) return (await response.json()) as ReportAnswer;
+    if (response.ok) return (await response.json()) as T;
     const { status, headers } = response;
     // Its status and `retry-after` are what the error is classified by.
     throw Object.assign(new Error(`the API answered ${status}: ${await response.text()}`), {

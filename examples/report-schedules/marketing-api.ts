@@ -1,5 +1,5 @@
 // A simulated marketing API, as a small HTTP server: it issues tokens that expire, limits the rate of requests, fails,
-// hangs up, and is strict about dates. A test can set its next responses.
+// hangs up, and is strict about dates. A report is ready at the second look. A test can set its next responses.
 
 import { createServer, type IncomingMessage } from "node:http";
 import type { AddressInfo } from "node:net";
@@ -35,6 +35,7 @@ export async function startMarketingApi(): Promise<MarketingApi> {
   const executions: ActiveAttempt[] = [];
   const bodies: string[] = [];
   const moods: Mood[] = [];
+  const looks = new Map<string, number>();
   let tokens = 0;
   let goodFrom = 1;
   let isExpiredForGood = false;
@@ -46,7 +47,7 @@ export async function startMarketingApi(): Promise<MarketingApi> {
     };
     const text = await bodyOf(request);
     if (request.url === "/token") return answer(200, { token: `token-${++tokens}` });
-    bodies.push(text);
+    if (request.method === "POST") bodies.push(text);
     const mood = moods.shift() ?? "ok";
     if (mood === "hanging_up") return void request.socket.destroy();
     if (mood === "rate_limited") return answer(429, { error: "slow down" }, { "retry-after": "5" });
@@ -54,6 +55,11 @@ export async function startMarketingApi(): Promise<MarketingApi> {
     if (mood === "forbidding") return answer(403, { error: "no permission for this instance" });
     const token = Number(request.headers.authorization?.replace("Bearer token-", ""));
     if (!(token >= goodFrom) || isExpiredForGood) return answer(401, { error: "token expired" });
+    const looked = /^\/executions\/execution-(\d+)$/.exec(request.url ?? "")?.[1];
+    if (looked !== undefined) {
+      looks.set(looked, (looks.get(looked) ?? 0) + 1);
+      return answer(200, { rows: looks.get(looked) === 1 ? null : Number(looked) % 7 });
+    }
     const asked = JSON.parse(text) as Omit<ActiveAttempt, "idempotencyKey">;
     if (!KNOWN_INSTANCES.test(asked.instanceId)) return answer(400, { error: "unknown instance" });
     if (!DATE.test(asked.timeWindowStart) || !DATE.test(asked.timeWindowEnd))
@@ -62,7 +68,7 @@ export async function startMarketingApi(): Promise<MarketingApi> {
     const known = executions.findIndex((each) => each.idempotencyKey === idempotencyKey);
     if (known < 0) executions.push({ ...asked, idempotencyKey });
     const number = known < 0 ? executions.length : known + 1;
-    return answer(200, { executionId: `execution-${number}`, rows: number % 7 });
+    return answer(202, { executionId: `execution-${number}` });
   });
   await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
   return {

@@ -1,5 +1,6 @@
 // Users' reports: schedules that users create, change and test while the service runs. Test runs, manual runs and
-// scheduled runs take the same path from their input to the request.
+// scheduled runs take the same path from their input to the request. A run starts a report, sleeps until the API has made it,
+// and stores it; it holds no worker meanwhile, and a restart or a retry goes on where it was.
 
 import { type Holdfast, PermanentError } from "holdfast";
 import { type Kysely, sql } from "kysely";
@@ -37,19 +38,28 @@ export function defineReports(
     // Three retries: after 10, 20 and 40 seconds, never more than 60.
     retry: { attempts: 4, delay: "10s", factor: 2, max: "60s", jitter: 0 },
     async run(input, ctx) {
-      const request = requestOf(input, {
-        apiInstanceId: await apiInstanceId(input.instance),
-        until: ctx.nominalAt ?? new Date(),
+      const { runId, mode } = ctx;
+      const { executionId } = await ctx.step("start", async () => {
+        const until = ctx.nominalAt ?? new Date();
+        const request = requestOf(input, {
+          apiInstanceId: await apiInstanceId(input.instance),
+          until,
+        });
+        ctx.log.info({ ...request, mode }, "starting a report");
+        return api.start(request, ctx);
       });
-      const { runId, mode, attempt } = ctx;
-      ctx.log.info({ ...request, mode, attempt }, "asking the marketing API");
-      const found = await api.execute(request, ctx);
-      const run = await holdfast.runs.get(runId);
-      await ctx.commit((tx) => {
-        const { executionId, rows } = found;
-        tx.query(INSERT, [runId, run?.schedule, executionId, rows, mode === "test" ? 1 : 0]);
-        return found;
-      });
+      for (let look = 1; ; look += 1) {
+        const { rows } = await ctx.step(`look ${look}`, () => api.look(executionId, ctx));
+        if (rows === null) await ctx.sleep("2s", { name: `pause ${look}` });
+        else {
+          const { schedule } = (await holdfast.runs.get(runId)) ?? {};
+          const values = [runId, schedule, executionId, rows, mode === "test" ? 1 : 0];
+          return ctx.commit((tx) => {
+            tx.query(INSERT, values);
+            return { executionId, rows };
+          });
+        }
+      }
     },
   });
 

@@ -199,6 +199,34 @@ describe("the judge", () => {
       },
     ],
     ["a run that nobody asked for", "S13", ({ operations }) => operations.shift()],
+    [
+      "a step that was done again after it was stored",
+      "W",
+      ({ effects }) =>
+        effects.push({ what: "step:first", run: "tour", fence: 7, attempt: 1, pid: 11 }),
+    ],
+    [
+      "a step that is stored without having been done",
+      "W",
+      ({ tables }) => Object.assign(tables.steps[2], { fence: 6, value: "6" }),
+    ],
+    [
+      "a step that was received as another",
+      "W",
+      ({ tables }) =>
+        Object.assign(tables.outcomes[4], { result: resultOf("tour", 7, 1, { first: 9 }) }),
+    ],
+    [
+      "a call with two runs",
+      "W",
+      ({ tables }) => tables.runs.push({ ...tables.runs[5], id: "twin" }),
+    ],
+    ["an acknowledged signal that is gone", "W", ({ tables }) => tables.signals.pop()],
+    [
+      "a timeout although a signal came in time",
+      "W",
+      ({ tables }) => Object.assign(tables.steps[1], { value: null }),
+    ],
   ])("finds %s (%s)", (_, check, spoil) => {
     const history = soundHistory();
     spoil(history);
@@ -214,11 +242,11 @@ type Sound = Omit<History, "tables" | "operations" | "effects"> & {
   effects: Rows;
 };
 
-function resultOf(run: string, fence: number, attempt: number): string {
-  return JSON.stringify({ run, fence, attempt });
+function resultOf(run: string, fence: number, attempt: number, steps?: object): string {
+  return JSON.stringify({ run, fence, attempt, steps });
 }
 
-/** A run that was lost once, one with a key, one of a schedule that ticks each second. */
+/** A run that was lost once, one with a key, one of a schedule that ticks each second, one that waited and called another. */
 function soundHistory(): Sound {
   const run = {
     job: "quick",
@@ -226,6 +254,7 @@ function soundHistory(): Sound {
     schedule: null,
     nominal_at: null,
     key: null,
+    parent: null,
     attempts: 3,
     on_lost: 0,
   };
@@ -245,7 +274,12 @@ function soundHistory(): Sound {
     { run: "keyed", fence: 3, attempt: 1, pid: 11 },
     { run: "ticked", fence: 4, attempt: 1, pid: 11 },
     { run: "paid", fence: 5, attempt: 1, pid: 11 },
+    { run: "tour", fence: 6, attempt: 1, pid: 11 },
+    { run: "tour", fence: 7, attempt: 1, pid: 11 },
+    { run: "called", fence: 8, attempt: 1, pid: 11 },
   ];
+  const steps = { first: 6, beside: 7, last: 7, got: "a-4" };
+  const step = { run: "tour", child: null, ended_at: 2_050 };
   return {
     tables: {
       runs: [
@@ -253,6 +287,8 @@ function soundHistory(): Sound {
         { ...run, id: "keyed", key: "k", input: '{"key":"k","variant":0}' },
         { ...run, id: "paid", job: "ledger", input: '{"op":"a-2"}' },
         { ...run, id: "ticked", mode: 1, schedule: 1, nominal_at: 2_000, input: "{}" },
+        { ...run, id: "tour", job: "journey", input: '{"op":"a-3"}' },
+        { ...run, id: "called", parent: "tour", input: '{"caller":"tour"}' },
       ],
       ready: [],
       waiting: [],
@@ -262,8 +298,15 @@ function soundHistory(): Sound {
         { ...outcome, id: "keyed", fence: 3, result: resultOf("keyed", 3, 1) },
         { ...outcome, id: "ticked", fence: 4, result: resultOf("ticked", 4, 1) },
         { ...outcome, id: "paid", fence: 5, result: resultOf("paid", 5, 1) },
+        { ...outcome, id: "tour", fence: 7, result: resultOf("tour", 7, 1, steps) },
+        { ...outcome, id: "called", fence: 8, result: resultOf("called", 8, 1) },
       ],
       attempts: [
+        // It was suspended.
+        {
+          ...{ run: "tour", fence: 6, attempt: 1, ended: 6, holder: 1 },
+          ...{ started_at: 1_000, ended_at: 1_500 },
+        },
         {
           run: "plain",
           fence: 1,
@@ -294,6 +337,14 @@ function soundHistory(): Sound {
         { no: 2, id: "host:12:boot" },
       ],
       ledger: [{ run: "paid", fence: 5, attempt: 1 }],
+      steps: [
+        { ...step, no: 1, name: "first", fence: 6, value: "6" },
+        { ...step, no: 2, name: "go", fence: 7, value: '{"value":"a-4","at":2000}' },
+        { ...step, no: 3, name: "beside", fence: 7, value: "7" },
+        { ...step, no: 4, name: "called", fence: 7, value: "{}", child: "called" },
+        { ...step, no: 5, name: "last", fence: 7, value: "7" },
+      ],
+      signals: [{ name: "go", key: "tour", value: '"a-4"', at: 2_000 }],
     },
     operations: [
       { op: "a-0", verb: "enqueue", is: "answered", job: "quick", answer: { id: "plain" } },
@@ -307,10 +358,16 @@ function soundHistory(): Sound {
         answer: { id: "keyed" },
       },
       { op: "a-2", verb: "enqueue", is: "answered", job: "ledger", answer: { id: "paid" } },
+      { op: "a-3", verb: "enqueue", is: "answered", job: "journey", answer: { id: "tour" } },
+      { op: "a-4", verb: "signal", is: "answered", key: "tour", answer: { repeated: false } },
     ],
     effects: effects.flatMap((effect) => [
       { ...effect, what: "begin" },
-      ...(effect.fence === 1 ? [] : [{ ...effect, what: "done" }]),
+      ...(effect.fence === 6 ? [{ ...effect, what: "step:first" }] : []),
+      ...(effect.fence === 7
+        ? ["step:beside", "step:last"].map((what) => ({ ...effect, what }))
+        : []),
+      ...([1, 6].includes(effect.fence) ? [] : [{ ...effect, what: "done" }]),
     ]),
     makeWhen: () => ({ next: (afterMs) => (Math.floor(afterMs / 1_000) + 1) * 1_000 }),
   };
