@@ -142,6 +142,10 @@ function figureFamilies(figures: readonly FigureRecord[]): Family[] {
       bounded(depths).map(({ key, state, value }) => sample({ queue: key, state }, value)),
     ),
     familyOf(
+      "holdfast_waits",
+      ["sleep", "signal", "run"].map((kind) => sample({ for: kind }, figureOf("wait", kind))),
+    ),
+    familyOf(
       "holdfast_instances",
       of("instance").map(({ state, value }) => sample({ role: state }, value)),
     ),

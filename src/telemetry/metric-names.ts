@@ -28,7 +28,7 @@ export const METRICS = {
     type: "counter",
     of: "process",
     labels: ["job", "end"],
-    help: "Attempts that ended here without ending their run: failed, timeout, later, handed_back.",
+    help: "Attempts that ended here without ending their run: failed, timeout, later, handed_back, suspended.",
   },
   holdfast_run_duration_seconds: {
     type: "histogram",
@@ -197,6 +197,12 @@ export const METRICS = {
     of: "database",
     labels: ["queue", "state"],
     help: "Runs by queue: ready to be claimed, waiting for their time or a limit, running. Counted up to 100,000.",
+  },
+  holdfast_waits: {
+    type: "gauge",
+    of: "database",
+    labels: ["for"],
+    help: "Open waits of suspended runs: for a time (sleep), a signal, or the end of a called run (run). Counted up to 100,000.",
   },
   holdfast_instances: {
     type: "gauge",

@@ -50,6 +50,25 @@ export function figuresSuite(test: SceneTest): void {
     expect(figureOf(later, "lock", "waiting")).toBe(0);
   });
 
+  test("open waits are counted by what ends them, up to the limit", async ({ scene }) => {
+    await scene.enqueued(1);
+    const { id, fence } = await scene.claimOne();
+    await scene.store.steps.wait({
+      ...{ id, fence },
+      waits: [
+        { name: "nap", kind: "sleep", delayMs: 60_000 },
+        { name: "approved", kind: "signal", signal: "approved", key: "7" },
+        { name: "paid", kind: "signal", signal: "paid", key: "7" },
+      ],
+    });
+    const counts = async (limit: number) => {
+      const figures = await scene.store.statistics.figures({ limit });
+      return ["sleep", "signal", "run"].map((kind) => figureOf(figures, "wait", kind) ?? 0);
+    };
+    expect(await counts(10)).toEqual([1, 2, 0]);
+    expect((await counts(2)).reduce((sum, count) => sum + count)).toBe(2);
+  });
+
   test("names of schedules are found by their numbers; numbers of none are left out", async ({
     scene,
   }) => {

@@ -39,6 +39,9 @@ union all
 select 'overdue', '', '', count(*) from schedule s cross join now
 where s.next_at is not null and s.next_at < now.at - 300000
 union all
+select 'wait', '', case w.kind when 2 then 'signal' when 3 then 'run' else 'sleep' end, count(*)
+from (select x.kind from wait x where x.ended_at is null limit (:limit + 0)) w group by 3
+union all
 select 'lock', '', 'held', count(*) from lock l cross join now where l.until > now.at
 union all
 select 'lock', '', 'waiting', count(*) from lock_waiter w cross join now where w.seen_at > now.at - 3000;
