@@ -58,8 +58,8 @@ export function bareHandle(handle: SqliteHandle): SqliteHandle {
   return HANDLES.get(handle) ?? handle;
 }
 
-/** Strings, quoted names and comments as they are, and the placeholders of PostgreSQL. */
-const PLACEHOLDERS = /'(?:[^']|'')*'|"(?:[^"]|"")*"|--[^\n]*|\/\*[\s\S]*?\*\/|\$(\d+)/g;
+/** Strings, quoted names and comments as they are, a comment without an end to the end, and the placeholders of PostgreSQL. */
+const PLACEHOLDERS = /'(?:[^']|'')*'|"(?:[^"]|"")*"|--[^\n]*|\/\*[\s\S]*?(?:\*\/|$)|\$(\d+)/g;
 
 function queryNow(
   handle: SqliteHandle,
