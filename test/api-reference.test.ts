@@ -1,6 +1,6 @@
-// Keeps docs/reference/api.md equal to the code: every member of what users hold, with its parameters, its
-// answer and the words above it in the source, and every name that the package exports.
-// `npm run docs:api` writes the rows anew, and puts new names into the last row of the exports.
+// Keeps docs/reference/api.md equal to the code: every public member with its parameters, its result and its comment in
+// the source, and every exported name. `npm run docs:api` writes the rows again, and adds new names to the last row of
+// the exports.
 
 import { readFileSync, writeFileSync } from "node:fs";
 import path from "node:path";

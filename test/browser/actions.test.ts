@@ -1,4 +1,4 @@
-// Every button: what it does is done on the server, and the page says so.
+// Tests every button: its action is done on the server, and the page shows the result.
 
 import type { Browser } from "playwright-core";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from "vitest";

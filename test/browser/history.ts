@@ -1,5 +1,5 @@
-// A day and a half of a small house in virtual time, for tests that look around: enough ticks, items, changes
-// and grants for every list to have a second page, and runs that failed, made others and were sent elsewhere.
+// Makes a day and a half of history in virtual time for the browser tests: enough ticks, items, changes and grants for
+// a second page of every list, and runs that failed, made other runs and were dispatched.
 
 import http from "node:http";
 import type { AddressInfo } from "node:net";

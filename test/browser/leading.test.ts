@@ -1,4 +1,4 @@
-// Every link and small button of the pages that one looks through: each leads where it says.
+// Tests every link and small button of the pages that only show data: each leads to its target.
 
 import type { Browser, Page } from "playwright-core";
 import { afterAll, afterEach, beforeAll, describe, expect, test } from "vitest";

@@ -1,5 +1,5 @@
-// The buttons of alerts, and those that change nothing on the server: filters, switches, other months,
-// another look. What they ask is the same on every database.
+// Tests the buttons of alerts, and the controls that change nothing on the server: filters, switches, other months,
+// refreshes. Their requests are the same on every database.
 
 import type { Browser } from "playwright-core";
 import { afterAll, afterEach, beforeAll, describe, expect, test } from "vitest";

@@ -1,5 +1,4 @@
-// Every page: it opens, says nothing wrong, can be used without seeing colours or a wide screen, and
-// shows what happens while one looks.
+// Tests every page: it opens without an error, is usable without colours or a wide screen, and shows changes live.
 
 import { readFileSync } from "node:fs";
 import { createRequire } from "node:module";

@@ -1,5 +1,5 @@
-// Where a test of the page happens: an instance on a real database, its server, and a real browser that
-// looks at it. Whatever the page complains about, tries to show or is refused by its policy is noted.
+// Provides the setting of a browser test: an instance on a real database, its server, and a real browser. It records
+// every error, unexpected content and policy violation of the page.
 
 import fs from "node:fs/promises";
 import os from "node:os";

@@ -1,5 +1,5 @@
-// Every command through the real program: its answer in words and as a document, and a message with exit
-// code 2 where it is called wrongly. The table is complete, or the last test fails.
+// Runs every command through the real program: its output as text and as a document, and a message with exit code 2 for
+// a wrong call. The last test fails if the table is incomplete.
 
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { EXERCISES, type Exercise } from "./every-command-table.js";

@@ -1,5 +1,5 @@
-// `exec`: a program as a run. Its output passes through, its exit code is the answer, and what becomes of
-// it is kept; it is ended when its time is over, when it is told to, and when its lease is lost.
+// Tests `exec`: a program as a run. Its output passes through, its exit code is returned, and its end is stored; it is
+// ended at its time limit, by a cancel, and when its lease is lost.
 
 import { existsSync } from "node:fs";
 import { connect, createServer, type Server, type Socket } from "node:net";

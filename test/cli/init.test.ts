@@ -1,5 +1,5 @@
-// `init`: the project that it writes really runs; what is there is never written over; a crontab becomes
-// schedules, and what has no counterpart is named.
+// Tests `init`: the written project runs; existing files are never overwritten; a crontab becomes schedules, and lines
+// without a counterpart are listed.
 
 import { existsSync, mkdirSync, readFileSync, symlinkSync } from "node:fs";
 import path from "node:path";

@@ -1,5 +1,5 @@
-// `move`: everything of a SQLite file is in PostgreSQL afterwards, also after a kill in the middle, and
-// work goes on there under numbers that were never given before.
+// Tests `move`: everything in a SQLite file is in PostgreSQL afterwards, also after a kill in the middle, and work
+// continues there under new numbers.
 
 import pg from "pg";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from "vitest";

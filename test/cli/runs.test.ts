@@ -1,4 +1,4 @@
-// The commands that store runs, look at them and act on them, in words and as JSON.
+// Tests the commands that store, read and change runs, as text and as JSON.
 
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { until } from "../support/until.js";

@@ -1,4 +1,4 @@
-// Making, changing and looking at schedules without anybody who fires them.
+// Tests creating, changing and reading schedules without an instance that fires them.
 
 import { hostname, userInfo } from "node:os";
 import { afterAll, beforeAll, expect, test } from "vitest";

@@ -1,4 +1,4 @@
-// Schedules declared in code: what `plan` says would change, and what `apply` does.
+// Tests schedules declared in code: the changes that `plan` prints, and those that `apply` makes.
 
 import { afterEach, beforeEach, expect, test } from "vitest";
 import { configText, openTerminal, type Terminal } from "./terminal.js";

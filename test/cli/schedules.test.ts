@@ -1,4 +1,4 @@
-// Schedules that fire while an instance runs: what the commands show of it, trigger and backfill.
+// Tests commands on schedules that fire while an instance runs, with trigger and backfill.
 
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { until } from "../support/until.js";

@@ -1,4 +1,4 @@
-// The program on a terminal and in a pipe: what is drawn and taken back, and a reader who leaves early.
+// Tests the program on a terminal and in a pipe: drawing and clearing, and a reader that closes the pipe early.
 
 import { spawn, spawnSync } from "node:child_process";
 import { afterAll, beforeAll, expect, test } from "vitest";

@@ -1,5 +1,4 @@
-// Wrong calls: exit code 2, one message on standard error that says what would be right, and nothing
-// on standard output.
+// Tests wrong calls: exit code 2, one message on standard error with the right form, and nothing on standard output.
 
 import { existsSync, readdirSync } from "node:fs";
 import { afterAll, beforeAll, expect, test } from "vitest";

@@ -1,4 +1,4 @@
-// `start` and `dev`: what they print, how they stop, when they reload.
+// Tests `start` and `dev`: their output, how they stop, when they reload.
 
 import { existsSync } from "node:fs";
 import path from "node:path";

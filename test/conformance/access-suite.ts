@@ -1,5 +1,5 @@
-// Tests what both databases keep about access: sessions of the page until they run out, are ended or are crowded out by newer ones
-// of the same secret; and named keys until they are revoked or have expired.
+// Tests what both databases keep about access: sessions of the dashboard until they expire, are ended or are displaced
+// by newer ones of the same secret; and named keys until they are revoked or expire.
 
 import { expect } from "vitest";
 import { auditEntry } from "../../src/operations/rules/audit.js";

@@ -1,5 +1,4 @@
-// Runs that are claimed apart: each has a lease of its own, since somebody else than the instance
-// that claimed it will renew and end it.
+// Tests runs that are claimed apart: each has a lease of its own, since a remote worker will renew and end it.
 
 import { expect } from "vitest";
 import { continuations, heldChildren } from "./batch-fixtures.js";

@@ -1,4 +1,4 @@
-// Batches: children of a run, stored once under its fence, counted as they end, and what comes after.
+// Batches: children of a run, stored once under its fence, counted as they end, and the follow-up run.
 
 import { expect } from "vitest";
 import { continuations, heldChildren, heldParent, newBatch, onlyBatch } from "./batch-fixtures.js";

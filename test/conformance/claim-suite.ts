@@ -1,4 +1,4 @@
-// Claim: fences (S1, S2), the limit (S7), the order, and who may have what.
+// Claim: fences (S1, S2), the limit (S7), the order, and which worker may claim which runs.
 
 import { expect } from "vitest";
 import {

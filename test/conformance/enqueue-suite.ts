@@ -1,4 +1,4 @@
-// Enqueue: what is stored, when it is due, and what a repeated call does.
+// Enqueue: stored values, due times, and the result of a repeated call.
 
 import { expect } from "vitest";
 import { completed, idsOf, policyWith, type SceneTest } from "./scene.js";

@@ -1,4 +1,4 @@
-// Instances and what they announce.
+// Instances and their announcements.
 
 import { expect } from "vitest";
 import type { JobAnnouncement } from "../../src/store/jobs.js";

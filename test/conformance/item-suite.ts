@@ -1,4 +1,4 @@
-// Items: one result for each, whoever asks again; written under the fence; counted where they are stored.
+// Items: one result for each over all attempts; written under the fence; counted where they are stored.
 
 import { expect } from "vitest";
 import type { Grant } from "../../src/store/claims.js";

@@ -1,5 +1,5 @@
-// Limits of concurrency: never more runs are held than the limit says, for each key; what ends or waits
-// gives back what it held, in the same commit; no key waits for another.
+// Limits of concurrency: never more held runs than the limit for each key; a run that ends or waits releases its
+// capacity in the same commit; no key waits for another.
 
 import { expect } from "vitest";
 import { announceLimits, LimitedJob, limitsOf } from "./limited-job.js";

@@ -1,5 +1,5 @@
-// Random histories (S11, S16): whatever happens in whatever order, a store answers as the model does,
-// and everything that was enqueued is pending, running or terminal, once.
+// Random histories (S11, S16): under every order of calls, a store returns the same as the model, and every enqueued
+// run is pending, running or terminal, once.
 
 import fc from "fast-check";
 import { expect } from "vitest";

@@ -1,5 +1,5 @@
-// A small reference model of a store with one lane and one holder: what the rules say, in plain data
-// and without any care for speed. Random histories are played on it and on a real store.
+// A small reference model of a store with one lane and one holder: the rules in plain data, without regard to speed.
+// Random histories are played on it and on a real store.
 
 import {
   type AttemptEnd,

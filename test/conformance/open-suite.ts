@@ -1,4 +1,4 @@
-// Opening and closing a store, and what the schema checks.
+// Opening and closing a store, and the checks of the schema.
 
 import { expect } from "vitest";
 import { completed, idsOf, Scene, type SceneTest } from "./scene.js";

@@ -1,4 +1,4 @@
-// Poll: each flag is true exactly when there is something to do; promote moves what is due.
+// Poll: each flag is true exactly when there is work; promote moves due runs.
 
 import { expect } from "vitest";
 import { completed, idsOf, LEASE_MS, retried, type SceneTest } from "./scene.js";

@@ -1,4 +1,4 @@
-// Progress: how far a run is, told by its holder alone, and a heartbeat by the way.
+// Progress: reported only by the holder of a run, and a heartbeat at the same time.
 
 import { expect } from "vitest";
 import type { ProgressWrite } from "../../src/store/progress.js";

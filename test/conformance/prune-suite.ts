@@ -1,4 +1,4 @@
-// Prune: what is past its time goes, a bounded amount at a time; what lives stays.
+// Prune: rows past their retention are removed, a bounded amount at a time; live ones stay.
 
 import { expect } from "vitest";
 import { completed, failed, idsOf, type Scene, type SceneTest } from "./scene.js";

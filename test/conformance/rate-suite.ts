@@ -1,5 +1,5 @@
-// Limits of rate: within any stretch of the window, by the database's clock, no more runs are claimed
-// than the limit says; every attempt counts.
+// Limits of rate: within any window, by the database's clock, no more runs are claimed than the limit allows; every
+// attempt counts.
 
 import { expect } from "vitest";
 import { LimitedJob } from "./limited-job.js";

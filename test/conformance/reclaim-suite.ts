@@ -1,5 +1,5 @@
-// Reclaim: what becomes of runs whose holder fell silent or went over time, by the policy that is
-// stored with each (S10: a poison run dies), and suspects, which are handed out alone.
+// Reclaim: runs whose holder fell silent or went over time are ended or retried by their stored policy (S10: a poison
+// run dies); suspects are handed out alone.
 
 import { expect } from "vitest";
 import { ABORT_GRACE_MS, REFUNDS_MAX, settle } from "../../src/runs/rules/run.js";

@@ -1,4 +1,4 @@
-// Locks in Redis: the cases of every provider on a real server, whose time nobody can move.
+// Locks in Redis: the cases of every provider on a real server, whose clock a test cannot move.
 
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { Holdfast } from "../../src/holdfast.js";

@@ -1,4 +1,4 @@
-// Renew and markStarted: what a living holder says of itself.
+// Renew and markStarted: the calls of a living holder.
 
 import { expect } from "vitest";
 import { completed, type Held, LEASE_MS, policyWith, type Scene, type SceneTest } from "./scene.js";

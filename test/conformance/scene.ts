@@ -1,5 +1,5 @@
-// Where a conformance test happens: a fresh database, a clock that the test steps by hand, and short
-// words for what a holder does. Everything goes through the store's verbs; nothing looks behind them.
+// Provides the setting of a conformance test: a fresh database, a clock that the test steps by hand, and short names
+// for the calls of a holder. Everything goes through the store's verbs; nothing reads the tables directly.
 
 import type { TestAPI } from "vitest";
 import type { Mode, RunId, RunStatus } from "../../src/runs/rules/run.js";

@@ -1,4 +1,4 @@
-// Schedules that come from code: which are declared by whom, and which rules of time zones they used.
+// Schedules that come from code: which program declared which, and which time zone rules they used.
 
 import { expect } from "vitest";
 import type { SceneTest } from "./scene.js";

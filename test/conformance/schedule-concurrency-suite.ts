@@ -1,4 +1,4 @@
-// Several stores that decide the same ticks at the same moment: whatever they do, one of them writes.
+// Several stores that decide the same ticks at the same moment: exactly one of them writes.
 
 import { expect } from "vitest";
 import type { RunId } from "../../src/runs/rules/run.js";

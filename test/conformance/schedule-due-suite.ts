@@ -1,4 +1,4 @@
-// Which schedules need a look: by their next tick, by what became of their runs, and by nothing else.
+// Which schedules must be evaluated: by their next tick and by the ends of their runs, and by nothing else.
 
 import { expect } from "vitest";
 import { completed, failed, type Held, retried, type Scene, type SceneTest } from "./scene.js";

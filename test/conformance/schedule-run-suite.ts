@@ -1,4 +1,4 @@
-// The runs that schedules make: what they carry, how they wait at a gate, and how they are revived.
+// The runs that schedules make: their values, how they wait at a gate, and how they are revived.
 
 import { expect } from "vitest";
 import type { RunId } from "../../src/runs/rules/run.js";

@@ -1,4 +1,4 @@
-// Settle: what becomes of a run under its current fence, and what a repeated answer does.
+// Settle: the next state of a run under its current fence, and the result of a repeated settlement.
 
 import { expect } from "vitest";
 import type { Settlement } from "../../src/store/claims.js";

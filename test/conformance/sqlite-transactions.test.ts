@@ -1,5 +1,5 @@
-// Enqueue inside the caller's transaction on SQLite: on the handle that was given to Holdfast, on
-// another handle of the same file, below Drizzle and Kysely; and what is refused.
+// Enqueue inside the caller's transaction on SQLite: on the handle that was given to Holdfast, on another handle of the
+// same file, below Drizzle and Kysely; and the refused cases.
 
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";

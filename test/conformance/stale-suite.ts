@@ -1,5 +1,5 @@
-// S3: what a holder writes takes effect only under the current fence; otherwise nothing changes, and
-// the holder is told. Every write of a holder, against every way of losing a fence.
+// S3: a write of a holder takes effect only under the current fence; otherwise nothing changes, and the holder gets an
+// error. Tests every write of a holder against every way of losing a fence.
 
 import { expect } from "vitest";
 import type { Settlement } from "../../src/store/claims.js";

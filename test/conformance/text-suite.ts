@@ -1,4 +1,4 @@
-// Texts round trip byte for byte: whatever a caller's JSON holds, and as much as is allowed.
+// Texts round trip byte for byte: every content of a caller's JSON, up to the allowed size.
 
 import { expect } from "vitest";
 import { INPUT_BYTES_MAX, RESULT_BYTES_MAX } from "../../src/shared/json.js";

@@ -1,4 +1,4 @@
-// A tick and its run are written together or not at all, whatever refuses the run.
+// A tick and its run are written together or not at all, for every cause of a refused run.
 
 import { test as base, describe, expect } from "vitest";
 import { oneTick } from "../../src/schedules/rules/tick.js";

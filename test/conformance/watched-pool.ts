@@ -1,5 +1,5 @@
-// A pool of real connections that writes down what is sent over them, and can lose an answer after
-// the server has given it, as a cut cable would.
+// A pool of real connections that records the statements sent over them, and can lose a reply after the server has sent
+// it, like a cut cable.
 
 import type { Socket } from "node:net";
 import pg from "pg";

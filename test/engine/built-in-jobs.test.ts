@@ -1,5 +1,5 @@
-// The jobs `shell` and `http`: off unless they are told what they may use, and an input only chooses among
-// that. Real programs and a real server.
+// The jobs `shell` and `http`: off unless programs and origins are configured, and an input only selects among those.
+// Real programs and a real server.
 
 import { mkdtempSync, rmSync } from "node:fs";
 import { createServer, type Server } from "node:http";

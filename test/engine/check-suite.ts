@@ -1,5 +1,5 @@
-// Every check finds the damage that it is for, and nothing else does; `repair` mends what a rule can mend,
-// once, and says what to do about the rest. The damage is done on purpose, past every verb.
+// Every check finds the damage that it is for, and no other check does; `repair` repairs once where a rule can, and
+// gives advice otherwise. The damage is made on purpose, directly in the tables.
 
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { CHECKS } from "../../src/store/checks/check-statements.js";

@@ -1,4 +1,4 @@
-// `ctx.commit`: what the handler did in the database and the end of its run, together or not at all.
+// `ctx.commit`: the handler's work in the database and the end of its run, together or not at all.
 
 import { expect } from "vitest";
 import { LeaseLostError, OutcomeUnknownError, PermanentError } from "../../src/shared/errors.js";

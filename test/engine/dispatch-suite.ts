@@ -1,5 +1,5 @@
-// Runs that are sent to a service elsewhere: what becomes of a run for each answer, who renews its lease
-// when, and that nothing is sent while somebody may still be at work. The target is played by the test.
+// Runs that are dispatched to a service: the outcome of a run for each response, when its lease is renewed, and that
+// nothing is sent while another worker may hold the run. The test plays the target.
 
 import { expect } from "vitest";
 import type { HoldfastOptions } from "../../src/instance/config.js";

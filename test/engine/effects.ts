@@ -1,4 +1,4 @@
-// The user's own table, in the same database: what handlers did in it, and how they do it on each engine.
+// The user's own table, in the same database: the effects of handlers, and how they are written on each engine.
 
 import type { PostgresTx } from "../../src/store/postgres/commits.js";
 import type { SqliteHandle } from "../../src/store/sqlite/connection/handle.js";

@@ -1,5 +1,5 @@
-// Runs that make runs: a batch is made once over all attempts, its children count as they end, and
-// what comes after is made once, whatever happens to whom.
+// Runs that make runs: a batch is made once over all attempts, its children count as they end, and the follow-up run is
+// made once, under all crashes.
 
 import { expect } from "vitest";
 import type { Holdfast } from "../../src/holdfast.js";

@@ -1,5 +1,5 @@
-// Lost answers and absent databases: nothing that was acknowledged is lost, nothing is stored twice,
-// and an instance goes on by itself.
+// Lost replies and outages of the database: acknowledged work is not lost, nothing is stored twice, and an instance
+// recovers by itself.
 
 import { expect } from "vitest";
 import { OutcomeUnknownError, StoreUnavailableError } from "../../src/shared/errors.js";

@@ -1,5 +1,5 @@
-// Whatever a handler throws or returns, its attempt ends with a clear code, and the runs behind it
-// are executed as if nothing had happened.
+// For every thrown or returned value of a handler, its attempt ends with a clear code, and the runs behind it are
+// executed as usual.
 
 import { expect } from "vitest";
 import { PermanentError, RetryLater } from "../../src/shared/errors.js";

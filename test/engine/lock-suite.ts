@@ -1,5 +1,5 @@
-// `holdfast.lock`: what a caller is told, how long a lock is trusted, and what becomes of it when its
-// function fails, its answers are lost or its instance stops. Nothing here is started unless it says so.
+// `holdfast.lock`: the results for callers, how long a lock is trusted, and its end when its function fails, replies
+// are lost or its instance stops. An instance is started only where a test says so.
 
 import { expect } from "vitest";
 import {

@@ -1,5 +1,5 @@
-// The log lines that the five systems show or ask for. Each situation is played, and what was said is
-// compared with a golden file that reads as their documents do: level, words, fields.
+// The log lines that the five systems require. Each situation is played, and the lines are compared with a golden file
+// in the form of their documents: level, message, fields.
 
 import { expect } from "vitest";
 import { lineLogger } from "../../src/telemetry/log.js";

@@ -1,4 +1,4 @@
-// Long runs: how far they are, what they logged, and who may end them.
+// Long runs: their progress, their log lines, and which calls may end them.
 
 import { expect } from "vitest";
 import { LeaseLostError } from "../../src/shared/errors.js";

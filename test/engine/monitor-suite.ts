@@ -1,5 +1,5 @@
-// Monitors: what runs elsewhere checks in here. A tick with a check-in is fired, one without is missed and
-// alerted of, and everything that knows runs and ticks knows of them.
+// Monitors: remote work checks in here. A tick with a check-in is fired, one without is missed and opens an alert, and
+// all code for runs and ticks works for them.
 
 import { expect } from "vitest";
 import type { AlertNotice } from "../../src/alerts/alert-view.js";

@@ -1,4 +1,4 @@
-// The pause of everything: nothing fires, nothing is claimed, nothing is caught up; what runs goes on.
+// The pause of everything: nothing fires, nothing is claimed, nothing is caught up; active runs go on.
 
 import { expect } from "vitest";
 import { ConfigurationError } from "../../src/shared/errors.js";

@@ -1,5 +1,5 @@
-// Races inside of one process: three instances on one database, whose statements and timers happen in
-// whatever order fast-check chooses. Nothing is started; the passes are called by hand, all at once.
+// Races inside one process: three instances on one database, whose statements and timers happen in an order that
+// fast-check chooses. No instance is started; the passes are called by hand, all at once.
 
 import { DatabaseSync } from "@photostructure/sqlite";
 import fc from "fast-check";

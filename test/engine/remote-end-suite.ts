@@ -1,4 +1,4 @@
-// Runs that end elsewhere: the process that takes their end hears of it, hooks included.
+// Runs that end remotely: the process that receives their end emits the events and calls the hooks.
 
 import { expect } from "vitest";
 import { LeaseLostError, ResultConflictError } from "../../src/shared/errors.js";

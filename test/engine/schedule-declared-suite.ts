@@ -1,5 +1,5 @@
-// Schedules declared in code: who wins during a deploy, whose schedules are whose, and what becomes
-// of one that nobody declares any more.
+// Schedules declared in code: which definition wins during a deploy, which program owns a schedule, and what happens to
+// one that no instance declares any more.
 
 import { expect } from "vitest";
 import type { HoldfastOptions } from "../../src/instance/config.js";

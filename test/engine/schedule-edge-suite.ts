@@ -1,4 +1,4 @@
-// Corners of schedules where two rules meet, and what callers get wrong.
+// Edge cases of schedules where two rules meet, and mistakes of callers.
 
 import { expect } from "vitest";
 import type { Holdfast } from "../../src/holdfast.js";

@@ -1,4 +1,4 @@
-// Lost answers around a tick: it is fired once, or recorded once, whoever loses what.
+// Lost replies around a tick: it is fired once, or recorded once, whichever reply is lost.
 
 import { expect } from "vitest";
 import type { Verb } from "../support/faulty-store.js";

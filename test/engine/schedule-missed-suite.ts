@@ -1,4 +1,4 @@
-// Nobody was there: what becomes of the ticks meanwhile is what the schedule's policy says.
+// No instance was up: the schedule's policy decides about the ticks of that time.
 
 import { expect } from "vitest";
 import type { MissedOptions } from "../../src/schedules/rules/schedule.js";

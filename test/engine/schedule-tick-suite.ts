@@ -1,4 +1,4 @@
-// A tick becomes a run: on time, once, whoever looks, and only where the definition has one.
+// A tick becomes a run: on time, once, by whichever instance, and only where the definition has a tick.
 
 import { expect } from "vitest";
 import {

@@ -1,5 +1,5 @@
-// A run by hand or by an outside cron: beside the cadence, once per delivery, and with `ifDue` only
-// if a tick is due and nobody is at it.
+// A run by hand or by an outside cron: beside the cadence, once per delivery, and with `ifDue` only if a tick is due
+// and no run is live.
 
 import { expect } from "vitest";
 import { ConfigurationError, DeliveryConflictError } from "../../src/shared/errors.js";

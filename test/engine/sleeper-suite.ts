@@ -1,4 +1,5 @@
-// What a sleeping run is to everybody else: what is shown of it, what it gives back, its limits, and who else may end its waits.
+// Sleeping runs seen from outside: how they are shown, the capacity that they release, their limits, and which calls
+// may end their waits.
 
 import { expect } from "vitest";
 import type { RunContext } from "../../src/worker/handler/context.js";

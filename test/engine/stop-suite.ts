@@ -1,5 +1,5 @@
-// Stopping in good order: no new claims, what has not begun goes back, what runs may end, and the
-// heartbeat stops last.
+// A graceful stop: no new claims, runs that have not begun are handed back, active runs may end, and the heartbeat
+// stops last.
 
 import { expect } from "vitest";
 import { ShutdownError, StoppedError } from "../../src/shared/errors.js";

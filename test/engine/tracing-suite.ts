@@ -1,4 +1,4 @@
-// Spans: what belongs together has one trace id, and each part its place in it.
+// Spans: all parts of one piece of work have one trace id and the right parents.
 
 import type { ReadableSpan } from "@opentelemetry/sdk-trace-base";
 import { expect } from "vitest";

@@ -1,4 +1,4 @@
-// A schedule that was removed from the code of an application that nobody named, in a real file.
+// A schedule that was removed from the code of an application without a name, in a real file.
 
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";

@@ -1,5 +1,5 @@
-// Where an engine test happens: real instances on a real database, whose time is the test's. Every
-// statement of an instance is counted and can be made to fail; everything it says is kept.
+// Provides the setting of an engine test: real instances on a real database, in the time of the test. Every statement
+// of an instance is counted and can be made to fail; every log line is kept.
 
 import { expect, type TestAPI } from "vitest";
 import { Holdfast } from "../../src/holdfast.js";

@@ -1,4 +1,4 @@
-// GET /api/check: whether the tables keep their promises, for whoever may read.
+// GET /api/check: whether the tables keep their promises, for callers with the scope read.
 
 import { afterEach, describe, expect, test } from "vitest";
 import { CHECKS } from "../../src/store/checks/check-statements.js";

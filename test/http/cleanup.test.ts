@@ -1,4 +1,4 @@
-// POST /api/cleanup: what an outside cron calls so that nothing stays with a dead holder.
+// POST /api/cleanup: an outside cron calls it so that no run stays with a dead holder.
 
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { DATABASES, type House, newHouse, SECRETS } from "./house.js";

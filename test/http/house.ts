@@ -1,5 +1,5 @@
-// Where an HTTP test happens: an instance on a real database of its own, its handler, and a short way
-// to ask it. Every answer is checked against what the contract says of its route.
+// Provides the setting of an HTTP test: an instance on a real database of its own, its handler, and a short way to call
+// it. Every response is checked against the contract of its route.
 
 import fs from "node:fs/promises";
 import os from "node:os";

@@ -1,4 +1,4 @@
-// Attacks by way of a visitor's browser: a page of another origin must change nothing, whoever is signed in.
+// Attacks through a visitor's browser: a page of another origin must change nothing, whichever user is signed in.
 
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { createHandler, type HandlerOptions } from "../../src/http/handler.js";

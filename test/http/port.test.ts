@@ -1,4 +1,4 @@
-// The server on Node, by the bytes that a client sends and gets: what is refused, what is cut off, what goes on.
+// The server on Node, by the bytes that a client sends and gets: refused, cut off and continued requests.
 
 import { once } from "node:events";
 import { connect, type Socket } from "node:net";

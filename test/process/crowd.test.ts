@@ -1,5 +1,5 @@
-// Eight processes on one database: they start together on an empty one, share the work, and nobody
-// gets what another has.
+// Eight processes on one database: they start together on an empty one, share the work, and no run is given to two of
+// them.
 
 import { expect } from "vitest";
 import { until } from "../support/until.js";

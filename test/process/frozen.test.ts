@@ -1,5 +1,5 @@
-// A process that is stopped for longer than its lease, as by SIGSTOP, a swapping host or a frozen
-// virtual machine, and then goes on.
+// A process that is stopped for longer than its lease, as by SIGSTOP, a swapping host or a frozen virtual machine, and
+// then continues.
 
 import { expect } from "vitest";
 import type { Holdfast } from "../../src/holdfast.js";

@@ -1,5 +1,5 @@
-// A network that leads nowhere: it writes down every name that is looked up and every connection that
-// would be made, and answers as it is told.
+// A network without peers: it records every name that is looked up and every connection that would be made, and
+// responds as the test sets it.
 
 import type { Network, PinnedRequest, PinnedResponse } from "../../src/shared/ports.js";
 
