@@ -160,7 +160,7 @@ export class Locking {
   async #acquired({
     provider,
     name,
-    settings: { leaseMs, waitMs, priority },
+    settings: { leaseMs, waitMs, priority, execution },
   }: {
     readonly provider: LockProvider;
     readonly name: string;
@@ -169,16 +169,18 @@ export class Locking {
     const { ports, holder, emit } = this.#params;
     const token = ports.ids.unique();
     const waiting = waitMs > 0 ? { priority } : null;
-    const request: LockRequest = { name, token, holder, leaseMs, waiting };
+    const request: LockRequest = { name, token, holder, leaseMs, waiting, execution };
+    const facts = execution === null ? {} : { execution };
     const beganAt = this.#moment();
     for (let tries = 1; ; tries += 1) {
       const sentAt = this.#moment();
       const response = await this.#requested(provider, request);
       if (response.isGranted) {
         const { fence, takenFrom } = response;
-        if (takenFrom !== null) emit("lock.taken_over", { lock: name, fence, holder: takenFrom });
+        if (takenFrom !== null)
+          emit("lock.taken_over", { lock: name, fence, holder: takenFrom, ...facts });
         const waitedMs = Math.round(elapsedMs(beganAt, this.#moment()));
-        emit("lock.acquired", { lock: name, fence, holder, waitedMs });
+        emit("lock.acquired", { lock: name, fence, holder, waitedMs, ...facts });
         const onLost = () => emit("lock.lost", { lock: name, fence });
         const grantedMs = response.leaseMs;
         const { clock } = ports;
@@ -190,7 +192,7 @@ export class Locking {
       if (leftMs <= 0 || this.#stopping.signal.aborted) {
         if (waiting) await provider.leaveQueue({ name, token }).catch(() => undefined);
         if (this.#stopping.signal.aborted) throw new StoppedError("lock");
-        emit("lock.refused", { lock: name, holder: response.holder });
+        emit("lock.refused", { lock: name, holder: response.holder, ...facts });
         const until = response.until === null ? null : new Date(response.until);
         return { acquired: false, reason: "locked", holder: response.holder, until };
       }
@@ -354,9 +356,12 @@ export type LockOptions = {
   readonly wait?: Duration | undefined;
   /** The order of waiting calls: larger is served first, from -100 to 100. @default 0 */
   readonly priority?: number | undefined;
+  /** The execution that it is for, such as `ctx.runId`: kept with the grant, and in every log line. @default none */
+  readonly execution?: string | undefined;
 };
 
 export type LockSettings = {
+  readonly execution: string | null;
   readonly leaseMs: number;
   readonly waitMs: number;
   readonly priority: number;
@@ -374,12 +379,15 @@ function readLockOptions(
   }
   const problems: Problem[] = refuseUnknownMembers(
     options,
-    ["lease", "wait", "priority"],
+    ["lease", "wait", "priority", "execution"],
     "lock()",
   );
   const read = (take: () => number): number => gather(problems, take, 0);
-  const { lease = defaultLeaseMs, wait = 0, priority = 0 } = options;
+  const { lease = defaultLeaseMs, wait = 0, priority = 0, execution } = options;
+  if (execution !== undefined)
+    gather(problems, () => requireName(execution, "lock().execution"), "");
   const settings = {
+    execution: execution ?? null,
     leaseMs: read(() => durationMs(lease, "lock().lease", { min: LEASE_MIN_MS })),
     waitMs: read(() => durationMs(wait, "lock().wait")),
     priority: read(() => requirePriority(priority, "lock().priority")),

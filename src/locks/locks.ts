@@ -19,6 +19,8 @@ export type Lock = {
   readonly name: string;
   readonly fence: number;
   readonly holder: string;
+  /** The execution that it was locked for, as the caller named it. */
+  readonly execution: string | null;
   readonly acquiredAt: Date;
   readonly renewedAt: Date;
   readonly until: Date;
@@ -31,6 +33,7 @@ export type LockGrantView = {
   readonly name: string;
   readonly fence: number;
   readonly holder: string;
+  readonly execution: string | null;
   readonly state: LockState;
   readonly acquiredAt: Date;
   readonly until: Date;
@@ -149,18 +152,26 @@ export class Locks {
   }
 }
 
-function toLock({ acquiredAt, renewedAt, until, ...rest }: LockRecord): Lock {
+function toLock({ acquiredAt, renewedAt, until, execution, ...rest }: LockRecord): Lock {
   return {
     ...rest,
+    execution: execution ?? null,
     acquiredAt: new Date(acquiredAt),
     renewedAt: new Date(renewedAt),
     until: new Date(until),
   };
 }
 
-function toGrant({ acquiredAt, until, endedAt, ...rest }: LockHistoryRecord): LockGrantView {
+function toGrant({
+  acquiredAt,
+  until,
+  endedAt,
+  execution,
+  ...rest
+}: LockHistoryRecord): LockGrantView {
   return {
     ...rest,
+    execution: execution ?? null,
     acquiredAt: new Date(acquiredAt),
     until: new Date(until),
     endedAt: endedAt === null ? null : new Date(endedAt),

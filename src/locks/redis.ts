@@ -38,8 +38,8 @@ export function redisLocks(client: RedisClient, options: RedisLockOptions = {}):
   return {
     name: "redis",
     capabilities: { fences: "volatile", queue: true, history: true },
-    async acquire({ name, token, holder, leaseMs, waiting }) {
-      const args = [name, token, holder, leaseMs, waiting?.priority ?? ""];
+    async acquire({ name, token, holder, leaseMs, waiting, execution }) {
+      const args = [name, token, holder, leaseMs, waiting?.priority ?? "", execution ?? ""];
       const [result, ...rest] = (await call("acquire", ACQUIRE, args)) as Reply;
       const [first = "", second = "", takenFrom] = rest.map(String);
       return result === "granted"
@@ -67,15 +67,18 @@ export function redisLocks(client: RedisClient, options: RedisLockOptions = {}):
     },
     async list({ name, limit, after }) {
       const rows = (await call("list", LIST, [limit, after ?? "", name ?? ""])) as Reply[];
-      return rows.map(([found, fence, holder, acquiredAt, renewedAt, until, waiting]) => ({
-        name: String(found),
-        fence: Number(fence),
-        holder: String(holder),
-        acquiredAt: Number(acquiredAt),
-        renewedAt: Number(renewedAt),
-        until: Number(until),
-        waiting: Number(waiting),
-      }));
+      return rows.map(
+        ([found, fence, holder, acquiredAt, renewedAt, until, waiting, execution]) => ({
+          name: String(found),
+          fence: Number(fence),
+          holder: String(holder),
+          acquiredAt: Number(acquiredAt),
+          renewedAt: Number(renewedAt),
+          until: Number(until),
+          waiting: Number(waiting),
+          execution: execution ? String(execution) : null,
+        }),
+      );
     },
     async history({ name, limit, before }) {
       const args = [limit, before ?? "", name ?? ""];
@@ -131,7 +134,15 @@ function messageOf(error: unknown): string {
   return error instanceof Error ? error.message : String(error);
 }
 
-function heldRecord([name, fence, holder, acquiredAt, until, isHeld]: Reply): LockHistoryRecord {
+function heldRecord([
+  name,
+  fence,
+  holder,
+  acquiredAt,
+  until,
+  isHeld,
+  execution,
+]: Reply): LockHistoryRecord {
   return {
     name: String(name),
     fence: Number(fence),
@@ -141,6 +152,7 @@ function heldRecord([name, fence, holder, acquiredAt, until, isHeld]: Reply): Lo
     until: Number(until),
     endedAt: isHeld === 1 ? null : Number(until),
     note: null,
+    execution: execution ? String(execution) : null,
   };
 }
 
@@ -155,6 +167,7 @@ function endedRecord(json: string): LockHistoryRecord {
     until: Number(record.untilMs),
     endedAt: Number(record.endedAt),
     note: record.note ?? null,
+    execution: record.execution ?? null,
   };
 }
 
@@ -175,16 +188,16 @@ local time = redis.call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
 local function text(number) return string.format('%.0f', number) end
 local function current(name)
-  local f = redis.call('HMGET', P .. ':lock:' .. name, 'fence', 'token', 'holder', 'acquiredAt', 'until', 'renewedAt')
+  local f = redis.call('HMGET', P .. ':lock:' .. name, 'fence', 'token', 'holder', 'acquiredAt', 'until', 'renewedAt', 'execution')
   if not f[1] then return nil end
   return { fence = f[1], token = f[2], holder = f[3], acquiredAt = tonumber(f[4]), untilMs = tonumber(f[5]),
-    renewedAt = tonumber(f[6]) }
+    renewedAt = tonumber(f[6]), execution = f[7] or nil }
 end
 local function finish(name, grant, state, endedAt, note)
   redis.call('DEL', P .. ':lock:' .. name)
   redis.call('ZREM', P .. ':held', name)
   local record = { name = name, fence = grant.fence, holder = grant.holder, state = state,
-    acquiredAt = text(grant.acquiredAt), untilMs = text(grant.untilMs), endedAt = text(endedAt), note = note }
+    acquiredAt = text(grant.acquiredAt), untilMs = text(grant.untilMs), endedAt = text(endedAt), note = note, execution = grant.execution }
   redis.call('HSET', P .. ':grants', grant.fence, cjson.encode(record))
   redis.call('ZADD', P .. ':fences', grant.fence, grant.fence)
   redis.call('ZADD', P .. ':fences:' .. name, grant.fence, grant.fence)
@@ -211,7 +224,7 @@ end`;
 
 // A larger priority is a smaller score; among equal scores the smaller number came first.
 const ACQUIRE = `${PRELUDE} ${FIRST_IN_QUEUE}
-local name, token, holder, leaseMs, priority = ARGV[1], ARGV[2], ARGV[3], tonumber(ARGV[4]), ARGV[5]
+local name, token, holder, leaseMs, priority, execution = ARGV[1], ARGV[2], ARGV[3], tonumber(ARGV[4]), ARGV[5], ARGV[6]
 local grant = current(name)
 local isHeld = grant and grant.untilMs > now
 if isHeld and grant.token == token then return { 'granted', grant.fence, text(grant.untilMs - now), '' } end
@@ -230,6 +243,7 @@ leave(name, token)
 local fence = text(redis.call('INCR', P .. ':fence'))
 redis.call('HSET', P .. ':lock:' .. name, 'fence', fence, 'token', token, 'holder', holder,
   'acquiredAt', text(now), 'renewedAt', text(now), 'until', text(now + leaseMs))
+if execution ~= '' then redis.call('HSET', P .. ':lock:' .. name, 'execution', execution) end
 redis.call('ZADD', P .. ':held', now + leaseMs, name)
 return { 'granted', fence, text(leaseMs), grant and grant.holder or '' }`;
 
@@ -285,7 +299,7 @@ for _, name in ipairs(names) do
   if #found < limit and name > after and (only == '' or only == name) then
     local grant = current(name)
     found[#found + 1] = { name, grant.fence, grant.holder, text(grant.acquiredAt), text(grant.renewedAt),
-      text(grant.untilMs), waiters(name) }
+      text(grant.untilMs), waiters(name), grant.execution or '' }
   end
 end
 return found`;
@@ -304,7 +318,7 @@ for _, name in ipairs(names) do
   local grant = current(name)
   if grant and (before == '' or tonumber(grant.fence) < tonumber(before)) then
     held[#held + 1] = { name, grant.fence, grant.holder, text(grant.acquiredAt), text(grant.untilMs),
-      grant.untilMs > now and 1 or 0 }
+      grant.untilMs > now and 1 or 0, grant.execution or '' }
   end
 end
 return { over, held }`;

@@ -19,7 +19,7 @@ import {
   type LockTidied,
   WAITER_VOID_MS,
 } from "../locks/rules/lock.js";
-import type { Row } from "./rows.js";
+import { type Row, textOrNull } from "./rows.js";
 import type { StoreSession } from "./session.js";
 
 const NOW = "with now as materialized (select {now} as at)";
@@ -28,7 +28,7 @@ const IS_LIVE = `w.seen_at > now.at - ${WAITER_VOID_MS}`;
 const LEAVE_QUEUE = /* sql */ `delete from {lock_waiter} where token = :token::uuid`;
 
 const LIST = /* sql */ `${NOW}
-select l.name, l.fence, l.holder, l.acquired_at, l.renewed_at, l.until,
+select l.name, l.fence, l.holder, l.acquired_at, l.renewed_at, l.until, l.execution,
   (select count(*) from {lock_waiter} w where w.name = l.name and ${IS_LIVE}) as waiting
 from {held_lock} l cross join now
 where l.until > now.at and (:name::text is null or l.name = :name::text) and (:after::text is null or l.name > :after::text)
@@ -36,14 +36,15 @@ order by l.name limit :limit`;
 
 // One name goes by its own index, all of them by their fences.
 const history = (ofName: string) => /* sql */ `${NOW}
-select x.fence, x.name, x.holder, x.state, x.acquired_at, x.until, x.ended_at, x.note from (
+select x.fence, x.name, x.holder, x.state, x.acquired_at, x.until, x.ended_at, x.note, x.execution from (
   select l.fence, l.name, l.holder, case when l.until > now.at then 0 else 2 end as state, l.acquired_at, l.until,
-    case when l.until > now.at then null else l.until end as ended_at, null::text as note
+    case when l.until > now.at then null else l.until end as ended_at, null::text as note, l.execution
   from {held_lock} l cross join now
   where l.fence < coalesce(:before::bigint, 9223372036854775807) ${ofName.replaceAll("$", "l")}
   union all
-  select e.fence, e.name, e.holder, e.state, e.acquired_at, e.until, e.ended_at, e.note from (
-    select h.fence, h.name, h.holder, h.state, h.acquired_at, h.until, h.ended_at, h.note from {lock_history} h
+  select e.fence, e.name, e.holder, e.state, e.acquired_at, e.until, e.ended_at, e.note, e.execution from (
+    select h.fence, h.name, h.holder, h.state, h.acquired_at, h.until, h.ended_at, h.note, h.execution
+    from {lock_history} h
     where h.fence < coalesce(:before::bigint, 9223372036854775807) ${ofName.replaceAll("$", "h")}
     order by h.fence desc limit :limit) e
 ) x order by x.fence desc limit :limit`;
@@ -105,6 +106,7 @@ export abstract class LockRows implements LockProvider {
 function toLockRecord(row: Row): LockRecord {
   return {
     ...toHeldGrant(row),
+    execution: textOrNull(row.execution),
     acquiredAt: Number(row.acquired_at),
     renewedAt: Number(row.renewed_at),
     until: Number(row.until),
@@ -119,11 +121,12 @@ export function toHeldGrant(row: Row): LockGrant & { readonly holder: string } {
 function toLockHistory(row: Row): LockHistoryRecord {
   return {
     ...toHeldGrant(row),
+    execution: textOrNull(row.execution),
     state: LOCK_STATES[Number(row.state)] as LockState,
     acquiredAt: Number(row.acquired_at),
     until: Number(row.until),
     endedAt: row.ended_at === null ? null : Number(row.ended_at),
-    note: row.note === null ? null : String(row.note),
+    note: textOrNull(row.note),
   };
 }
 

@@ -150,10 +150,10 @@ export type Events = {
     /** For this long secrets of that peer are refused unchecked. */
     waitS: number;
   };
-  "lock.acquired": LockFields & { holder: string; waitedMs: number };
-  "lock.refused": { lock: string; holder: string | null };
+  "lock.acquired": LockFields & { holder: string; waitedMs: number; execution?: string };
+  "lock.refused": { lock: string; holder: string | null; execution?: string };
   "lock.released": LockFields & { heldMs: number };
-  "lock.taken_over": LockFields & { holder: string };
+  "lock.taken_over": LockFields & { holder: string; execution?: string };
   "lock.expired": LockFields & { holder: string };
   "lock.revoked": LockFields & { holder: string; note: string | null };
   "lock.lost": LockFields;

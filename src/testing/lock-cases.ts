@@ -89,6 +89,21 @@ const CASES: Readonly<Record<string, Case>> = {
     strictEqual(takenFrom, null);
   },
 
+  "a grant keeps the execution that it was asked for, while it is held and afterwards": async (
+    scene,
+  ) => {
+    const { fence } = await scene.grant({ execution: "run-1-2" });
+    strictEqual((await scene.provider.list({ limit: 10 }))[0]?.execution, "run-1-2");
+    await scene.provider.release({ name: "import", fence });
+    const other = await scene.grant();
+    const held = await scene.provider.list({ limit: 10 });
+    strictEqual(held[0]?.execution ?? null, null);
+    if (!scene.provider.capabilities.history) return;
+    const grants = await scene.provider.history({ limit: 10 });
+    strictEqual(grants.find((grant) => grant.fence === fence)?.execution, "run-1-2");
+    strictEqual(grants.find((grant) => grant.fence === other.fence)?.execution ?? null, null);
+  },
+
   "a held lock is refused, with its holder and the end of its lease": async (scene) => {
     await scene.grant({ holder: "host:1:a" });
     const { holder, until } = await scene.refused({ holder: "host:2:b" });

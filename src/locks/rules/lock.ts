@@ -20,6 +20,8 @@ export type LockRequest = {
   /** The caller: `host:pid:boot-uuid`. */
   readonly holder: string;
   readonly leaseMs: number;
+  /** The execution that the caller locks for, such as the id of a run; kept with the grant. */
+  readonly execution?: string | null;
   /** A call that waits keeps its place in the queue; null: take it now or not at all. */
   readonly waiting: { readonly priority: number } | null;
 };
@@ -46,6 +48,7 @@ export type LockGrant = { readonly name: string; readonly fence: number };
 /** A lock that is held now. */
 export type LockRecord = LockGrant & {
   readonly holder: string;
+  readonly execution?: string | null;
   readonly acquiredAt: number;
   readonly renewedAt: number;
   readonly until: number;
@@ -56,6 +59,7 @@ export type LockRecord = LockGrant & {
 /** One grant, held or over. */
 export type LockHistoryRecord = LockGrant & {
   readonly holder: string;
+  readonly execution?: string | null;
   readonly state: LockState;
   readonly acquiredAt: number;
   /** When it ended, or would have ended by itself. */

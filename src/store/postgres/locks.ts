@@ -37,28 +37,28 @@ queue as materialized (
   ) as is_behind
 ),
 free as materialized (
-  select l.fence, l.holder, l.acquired_at, l.until, l.state, {now} as at from {lock} l
+  select l.fence, l.holder, l.acquired_at, l.until, l.state, l.execution, {now} as at from {lock} l
   where l.name = :name::text and (l.state <> 0 or l.until <= {now}) and not (select is_behind from queue)
   for update of l skip locked
 ),
 regranted as (
   update {lock} l set fence = nextval('{lock_fence}'), token = :token::uuid, holder = :holder::text,
-    acquired_at = f.at, renewed_at = f.at, until = f.at + :leaseMs::bigint, state = 0, ended_at = null
+    acquired_at = f.at, renewed_at = f.at, until = f.at + :leaseMs::bigint, state = 0, ended_at = null, execution = :execution::text
   from free f where l.name = :name::text
   returning l.fence, case when f.state = 0 then f.holder end as taken_from
 ),
 first_granted as (
-  insert into {lock} (name, fence, token, holder, acquired_at, renewed_at, until, state)
+  insert into {lock} (name, fence, token, holder, acquired_at, renewed_at, until, state, execution)
   select :name::text, nextval('{lock_fence}'), :token::uuid, :holder::text, now.at, now.at,
-    now.at + :leaseMs::bigint, 0
+    now.at + :leaseMs::bigint, 0, :execution::text
   from (select {now} as at offset 0) now
   where not (select is_behind from queue) and not exists (select from {lock} l where l.name = :name::text)
   on conflict (name) do nothing
   returning fence
 ),
 expired as (
-  insert into {lock_history} (fence, name, holder, state, acquired_at, until, ended_at)
-  select f.fence, :name::text, f.holder, 2, f.acquired_at, f.until, f.until
+  insert into {lock_history} (fence, name, holder, state, acquired_at, until, ended_at, execution)
+  select f.fence, :name::text, f.holder, 2, f.acquired_at, f.until, f.until, f.execution
   from free f where f.state = 0
 )`;
 
@@ -93,11 +93,11 @@ export const RELEASE_LOCK = /* sql */ `
 with gone as (
   update {lock} l set state = 1, ended_at = {now}
   where l.name = :name::text and l.fence = :fence::bigint and l.state = 0
-  returning l.fence, l.name, l.holder, l.acquired_at, l.until, l.ended_at
+  returning l.fence, l.name, l.holder, l.acquired_at, l.until, l.ended_at, l.execution
 ),
 kept as (
-  insert into {lock_history} (fence, name, holder, state, acquired_at, until, ended_at)
-  select fence, name, holder, 1, acquired_at, until, ended_at from gone
+  insert into {lock_history} (fence, name, holder, state, acquired_at, until, ended_at, execution)
+  select fence, name, holder, 1, acquired_at, until, ended_at, execution from gone
   returning fence
 )
 select case when exists (select from kept) then true else exists (
@@ -112,11 +112,11 @@ const REVOKE_LOCK = /* sql */ `${NOW},
 gone as (
   update {lock} l set state = 3, ended_at = {now} from now
   where l.name = :name::text and l.state = 0 and l.until > now.at
-  returning l.fence, l.name, l.holder, l.acquired_at, l.until, l.ended_at
+  returning l.fence, l.name, l.holder, l.acquired_at, l.until, l.ended_at, l.execution
 ),
 kept as (
-  insert into {lock_history} (fence, name, holder, state, acquired_at, until, ended_at, note)
-  select fence, name, holder, 3, acquired_at, until, ended_at, :note::text from gone
+  insert into {lock_history} (fence, name, holder, state, acquired_at, until, ended_at, note, execution)
+  select fence, name, holder, 3, acquired_at, until, ended_at, :note::text, execution from gone
 )
 select fence, holder from gone`;
 
@@ -127,11 +127,11 @@ due as materialized (
 ),
 gone as (
   update {lock} l set state = 2, ended_at = l.until where l.ctid = any(array(select tid from due))
-  returning l.fence, l.name, l.holder, l.acquired_at, l.until
+  returning l.fence, l.name, l.holder, l.acquired_at, l.until, l.execution
 ),
 kept as (
-  insert into {lock_history} (fence, name, holder, state, acquired_at, until, ended_at)
-  select fence, name, holder, 2, acquired_at, until, until from gone
+  insert into {lock_history} (fence, name, holder, state, acquired_at, until, ended_at, execution)
+  select fence, name, holder, 2, acquired_at, until, until, execution from gone
 )
 select fence, name, holder from gone`;
 
@@ -184,8 +184,9 @@ export class PostgresLocks extends LockRows {
     this.#clock = params.clock;
   }
 
-  async acquire({ name, token, holder, leaseMs, waiting }: LockRequest): Promise<LockAnswer> {
-    const params = { name, token, holder, leaseMs, priority: waiting?.priority };
+  async acquire(request: LockRequest): Promise<LockAnswer> {
+    const { name, token, holder, leaseMs, waiting, execution = null } = request;
+    const params = { name, token, holder, leaseMs, execution, priority: waiting?.priority };
     const text = waiting ? ACQUIRE_LOCK_OR_WAIT : ACQUIRE_LOCK;
     for (let looks = 1; ; looks += 1) {
       const [row = {}] = await this.#session.repeat("locks.acquire", text, params);

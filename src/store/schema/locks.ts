@@ -30,7 +30,8 @@ create table {lock} (
   renewed_at bigint not null,
   until bigint not null,
   state smallint not null,
-  ended_at bigint
+  ended_at bigint,
+  execution text
 ) with (fillfactor = 50, autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_threshold = 1000);
 
 create table {lock_waiter} (
@@ -52,6 +53,7 @@ ${bodyOf(ACQUIRED_FENCE, {
   name: "$1",
   holder: "$2",
   token: "pg_catalog.gen_random_uuid()",
+  execution: "null",
   leaseMs: "(greatest($3, 1) * 1000)::bigint",
 })}
 $function$;
@@ -74,7 +76,8 @@ create table {lock} (
   holder text not null,
   acquired_at integer not null,
   renewed_at integer not null,
-  until integer not null
+  until integer not null,
+  execution text
 );
 create index lock_until on {lock} (until);
 
@@ -98,7 +101,8 @@ create table {lock_history} (
   acquired_at bigint not null,
   until bigint not null,
   ended_at bigint not null,
-  note text
+  note text,
+  execution text
 );
 create index lock_history_name on {lock_history} (name, fence);
 create index lock_history_ended on {lock_history} (ended_at);

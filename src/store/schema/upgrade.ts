@@ -10,6 +10,8 @@ export const ADDED_COLUMNS = [
   { table: "instance", column: "program", type: "text" },
   { table: "instance", column: "remote_by", type: "text" },
   { table: "waiting", column: "asleep_at", type: "bigint" },
+  { table: "lock", column: "execution", type: "text" },
+  { table: "lock_history", column: "execution", type: "text" },
 ] as const;
 
 /** Tables that version 2 added, with their indexes. */

@@ -43,7 +43,7 @@ ${create("schedule_live")}
 select s.id as schedule, m.value as run from {schedule} s, {each s.live as m};
 
 ${create("held_lock")}
-select name, fence, holder, acquired_at, renewed_at, until from {lock} ${isHeld};
+select name, fence, holder, acquired_at, renewed_at, until, execution from {lock} ${isHeld};
 `;
   return render(text, engine);
 }
@@ -209,16 +209,18 @@ from {tick} t join {schedule} s on s.id = t.schedule left join {instance} i on i
 
     v_locks: `select l.name, l.holder, l.fence, ${instant("l.acquired_at")} as acquired_at,
   ${instant("l.renewed_at")} as renewed_at, ${instant("l.until")} as lease_until, l.until <= {now} as expired,
-  (select count(*) from {lock_waiter} w where w.name = l.name and w.seen_at > {now} - ${WAITER_VOID_MS}) as waiting
+  (select count(*) from {lock_waiter} w where w.name = l.name and w.seen_at > {now} - ${WAITER_VOID_MS}) as waiting,
+  l.execution
 from {held_lock} l`,
 
     v_lock_history: `select h.name, h.fence, h.holder, ${words("h.state", LOCK_STATES)} as status,
   ${instant("h.acquired_at")} as acquired_at, ${instant("h.until")} as lease_until,
-  ${instant("h.ended_at")} as ended_at, h.ended_at - h.acquired_at as held_ms, h.note
+  ${instant("h.ended_at")} as ended_at, h.ended_at - h.acquired_at as held_ms, h.note, h.execution
 from (
-  select x.fence, x.name, x.holder, x.state, x.acquired_at, x.until, x.ended_at, x.note from {lock_history} x
+  select x.fence, x.name, x.holder, x.state, x.acquired_at, x.until, x.ended_at, x.note, x.execution
+  from {lock_history} x
   union all
-  select l.fence, l.name, l.holder, 0, l.acquired_at, l.until, null, null from {held_lock} l
+  select l.fence, l.name, l.holder, 0, l.acquired_at, l.until, null, null, l.execution from {held_lock} l
 ) h`,
 
     v_instances: `select i.id, i.app, i.release, ${json("cast(i.jobs as text)")} as jobs, i.is_scheduler as scheduler,

@@ -29,8 +29,8 @@ select l.fence, l.token, l.holder, l.acquired_at, l.until,
 from (select 1) left join {lock} l on l.name = :name`;
 
 const GRANT_LOCK = /* sql */ `
-insert into {lock} (name, token, holder, acquired_at, renewed_at, until)
-values (:name, :token, :holder, :now, :now, :now + :leaseMs) returning fence`;
+insert into {lock} (name, token, holder, acquired_at, renewed_at, until, execution)
+values (:name, :token, :holder, :now, :now, :now + :leaseMs, :execution) returning fence`;
 
 const QUEUE_FOR_LOCK = /* sql */ `
 insert into {lock_waiter} (token, name, holder, priority, seen_at)
@@ -40,11 +40,11 @@ const LEAVE_LOCK_QUEUE = /* sql */ `delete from {lock_waiter} where token = :tok
 
 const END_LOCK = /* sql */ `
 delete from {lock} where name = :name and fence = :fence
-returning fence, name, holder, acquired_at, until`;
+returning fence, name, holder, acquired_at, until, execution`;
 
 const KEEP_LOCK = /* sql */ `
-insert into {lock_history} (fence, name, holder, state, acquired_at, until, ended_at, note)
-values (:fence, :name, :holder, :state, :acquiredAt, :until, :endedAt, :note)`;
+insert into {lock_history} (fence, name, holder, state, acquired_at, until, ended_at, note, execution)
+values (:fence, :name, :holder, :state, :acquiredAt, :until, :endedAt, :note, :execution)`;
 
 const WAS_RELEASED = /* sql */ `
 select 1 from {lock_history} where fence = :fence and name = :name and state = 1`;
@@ -84,8 +84,10 @@ export class SqliteLocks extends LockRows {
     return this.#session.transact("locks.acquire", (now) => this.#acquire(request, now));
   }
 
-  #acquire({ name, token, holder, leaseMs, waiting }: LockRequest, now: number): LockAnswer {
-    const asked = { name, token, holder, leaseMs, priority: waiting?.priority ?? 0, now };
+  #acquire(request: LockRequest, now: number): LockAnswer {
+    const { name, token, holder, leaseMs, waiting, execution = null } = request;
+    const priority = waiting?.priority ?? 0;
+    const asked = { name, token, holder, leaseMs, priority, execution, now };
     const found = this.#file.get(LOOK_AT_LOCK, {
       ...asked,
       isWaiting: waiting !== null,

@@ -10,28 +10,28 @@ queue as materialized (
   ) as is_behind
 ),
 free as materialized (
-  select l.fence, l.holder, l.acquired_at, l.until, l.state, clock() as at from lock l
+  select l.fence, l.holder, l.acquired_at, l.until, l.state, l.execution, clock() as at from lock l
   where l.name = :name::text and (l.state <> 0 or l.until <= clock()) and not (select is_behind from queue)
   for update of l skip locked
 ),
 regranted as (
   update lock l set fence = nextval('lock_fence'), token = :token::uuid, holder = :holder::text,
-    acquired_at = f.at, renewed_at = f.at, until = f.at + :leaseMs::bigint, state = 0, ended_at = null
+    acquired_at = f.at, renewed_at = f.at, until = f.at + :leaseMs::bigint, state = 0, ended_at = null, execution = :execution::text
   from free f where l.name = :name::text
   returning l.fence, case when f.state = 0 then f.holder end as taken_from
 ),
 first_granted as (
-  insert into lock (name, fence, token, holder, acquired_at, renewed_at, until, state)
+  insert into lock (name, fence, token, holder, acquired_at, renewed_at, until, state, execution)
   select :name::text, nextval('lock_fence'), :token::uuid, :holder::text, now.at, now.at,
-    now.at + :leaseMs::bigint, 0
+    now.at + :leaseMs::bigint, 0, :execution::text
   from (select clock() as at offset 0) now
   where not (select is_behind from queue) and not exists (select from lock l where l.name = :name::text)
   on conflict (name) do nothing
   returning fence
 ),
 expired as (
-  insert into lock_history (fence, name, holder, state, acquired_at, until, ended_at)
-  select f.fence, :name::text, f.holder, 2, f.acquired_at, f.until, f.until
+  insert into lock_history (fence, name, holder, state, acquired_at, until, ended_at, execution)
+  select f.fence, :name::text, f.holder, 2, f.acquired_at, f.until, f.until, f.execution
   from free f where f.state = 0
 ) select fence from regranted union all select fence from first_granted;
 
@@ -47,28 +47,28 @@ queue as materialized (
   ) as is_behind
 ),
 free as materialized (
-  select l.fence, l.holder, l.acquired_at, l.until, l.state, clock() as at from lock l
+  select l.fence, l.holder, l.acquired_at, l.until, l.state, l.execution, clock() as at from lock l
   where l.name = :name::text and (l.state <> 0 or l.until <= clock()) and not (select is_behind from queue)
   for update of l skip locked
 ),
 regranted as (
   update lock l set fence = nextval('lock_fence'), token = :token::uuid, holder = :holder::text,
-    acquired_at = f.at, renewed_at = f.at, until = f.at + :leaseMs::bigint, state = 0, ended_at = null
+    acquired_at = f.at, renewed_at = f.at, until = f.at + :leaseMs::bigint, state = 0, ended_at = null, execution = :execution::text
   from free f where l.name = :name::text
   returning l.fence, case when f.state = 0 then f.holder end as taken_from
 ),
 first_granted as (
-  insert into lock (name, fence, token, holder, acquired_at, renewed_at, until, state)
+  insert into lock (name, fence, token, holder, acquired_at, renewed_at, until, state, execution)
   select :name::text, nextval('lock_fence'), :token::uuid, :holder::text, now.at, now.at,
-    now.at + :leaseMs::bigint, 0
+    now.at + :leaseMs::bigint, 0, :execution::text
   from (select clock() as at offset 0) now
   where not (select is_behind from queue) and not exists (select from lock l where l.name = :name::text)
   on conflict (name) do nothing
   returning fence
 ),
 expired as (
-  insert into lock_history (fence, name, holder, state, acquired_at, until, ended_at)
-  select f.fence, :name::text, f.holder, 2, f.acquired_at, f.until, f.until
+  insert into lock_history (fence, name, holder, state, acquired_at, until, ended_at, execution)
+  select f.fence, :name::text, f.holder, 2, f.acquired_at, f.until, f.until, f.execution
   from free f where f.state = 0
 ) 
 select coalesce(g.fence, n.fence, case when k.is_own then k.fence end) as fence,
@@ -89,28 +89,28 @@ queue as materialized (
   ) as is_behind
 ),
 free as materialized (
-  select l.fence, l.holder, l.acquired_at, l.until, l.state, clock() as at from lock l
+  select l.fence, l.holder, l.acquired_at, l.until, l.state, l.execution, clock() as at from lock l
   where l.name = :name::text and (l.state <> 0 or l.until <= clock()) and not (select is_behind from queue)
   for update of l skip locked
 ),
 regranted as (
   update lock l set fence = nextval('lock_fence'), token = :token::uuid, holder = :holder::text,
-    acquired_at = f.at, renewed_at = f.at, until = f.at + :leaseMs::bigint, state = 0, ended_at = null
+    acquired_at = f.at, renewed_at = f.at, until = f.at + :leaseMs::bigint, state = 0, ended_at = null, execution = :execution::text
   from free f where l.name = :name::text
   returning l.fence, case when f.state = 0 then f.holder end as taken_from
 ),
 first_granted as (
-  insert into lock (name, fence, token, holder, acquired_at, renewed_at, until, state)
+  insert into lock (name, fence, token, holder, acquired_at, renewed_at, until, state, execution)
   select :name::text, nextval('lock_fence'), :token::uuid, :holder::text, now.at, now.at,
-    now.at + :leaseMs::bigint, 0
+    now.at + :leaseMs::bigint, 0, :execution::text
   from (select clock() as at offset 0) now
   where not (select is_behind from queue) and not exists (select from lock l where l.name = :name::text)
   on conflict (name) do nothing
   returning fence
 ),
 expired as (
-  insert into lock_history (fence, name, holder, state, acquired_at, until, ended_at)
-  select f.fence, :name::text, f.holder, 2, f.acquired_at, f.until, f.until
+  insert into lock_history (fence, name, holder, state, acquired_at, until, ended_at, execution)
+  select f.fence, :name::text, f.holder, 2, f.acquired_at, f.until, f.until, f.execution
   from free f where f.state = 0
 ),
 granted as materialized (select fence from regranted union all select fence from first_granted),
@@ -146,11 +146,11 @@ due as materialized (
 ),
 gone as (
   update lock l set state = 2, ended_at = l.until where l.ctid = any(array(select tid from due))
-  returning l.fence, l.name, l.holder, l.acquired_at, l.until
+  returning l.fence, l.name, l.holder, l.acquired_at, l.until, l.execution
 ),
 kept as (
-  insert into lock_history (fence, name, holder, state, acquired_at, until, ended_at)
-  select fence, name, holder, 2, acquired_at, until, until from gone
+  insert into lock_history (fence, name, holder, state, acquired_at, until, ended_at, execution)
+  select fence, name, holder, 2, acquired_at, until, until, execution from gone
 )
 select fence, name, holder from gone;
 
@@ -162,28 +162,30 @@ returning l.fence;
 
 -- HISTORY
 with now as materialized (select clock() as at)
-select x.fence, x.name, x.holder, x.state, x.acquired_at, x.until, x.ended_at, x.note from (
+select x.fence, x.name, x.holder, x.state, x.acquired_at, x.until, x.ended_at, x.note, x.execution from (
   select l.fence, l.name, l.holder, case when l.until > now.at then 0 else 2 end as state, l.acquired_at, l.until,
-    case when l.until > now.at then null else l.until end as ended_at, null::text as note
+    case when l.until > now.at then null else l.until end as ended_at, null::text as note, l.execution
   from held_lock l cross join now
   where l.fence < coalesce(:before::bigint, 9223372036854775807) 
   union all
-  select e.fence, e.name, e.holder, e.state, e.acquired_at, e.until, e.ended_at, e.note from (
-    select h.fence, h.name, h.holder, h.state, h.acquired_at, h.until, h.ended_at, h.note from lock_history h
+  select e.fence, e.name, e.holder, e.state, e.acquired_at, e.until, e.ended_at, e.note, e.execution from (
+    select h.fence, h.name, h.holder, h.state, h.acquired_at, h.until, h.ended_at, h.note, h.execution
+    from lock_history h
     where h.fence < coalesce(:before::bigint, 9223372036854775807) 
     order by h.fence desc limit :limit) e
 ) x order by x.fence desc limit :limit;
 
 -- HISTORY_OF
 with now as materialized (select clock() as at)
-select x.fence, x.name, x.holder, x.state, x.acquired_at, x.until, x.ended_at, x.note from (
+select x.fence, x.name, x.holder, x.state, x.acquired_at, x.until, x.ended_at, x.note, x.execution from (
   select l.fence, l.name, l.holder, case when l.until > now.at then 0 else 2 end as state, l.acquired_at, l.until,
-    case when l.until > now.at then null else l.until end as ended_at, null::text as note
+    case when l.until > now.at then null else l.until end as ended_at, null::text as note, l.execution
   from held_lock l cross join now
   where l.fence < coalesce(:before::bigint, 9223372036854775807) and l.name = :name::text
   union all
-  select e.fence, e.name, e.holder, e.state, e.acquired_at, e.until, e.ended_at, e.note from (
-    select h.fence, h.name, h.holder, h.state, h.acquired_at, h.until, h.ended_at, h.note from lock_history h
+  select e.fence, e.name, e.holder, e.state, e.acquired_at, e.until, e.ended_at, e.note, e.execution from (
+    select h.fence, h.name, h.holder, h.state, h.acquired_at, h.until, h.ended_at, h.note, h.execution
+    from lock_history h
     where h.fence < coalesce(:before::bigint, 9223372036854775807) and h.name = :name::text
     order by h.fence desc limit :limit) e
 ) x order by x.fence desc limit :limit;
@@ -193,7 +195,7 @@ delete from lock_waiter where token = :token::uuid;
 
 -- LIST
 with now as materialized (select clock() as at)
-select l.name, l.fence, l.holder, l.acquired_at, l.renewed_at, l.until,
+select l.name, l.fence, l.holder, l.acquired_at, l.renewed_at, l.until, l.execution,
   (select count(*) from lock_waiter w where w.name = l.name and w.seen_at > now.at - 3000) as waiting
 from held_lock l cross join now
 where l.until > now.at and (:name::text is null or l.name = :name::text) and (:after::text is null or l.name > :after::text)
@@ -233,11 +235,11 @@ select (select count(*) from old) + (select count(*) from idle) + (select count(
 with gone as (
   update lock l set state = 1, ended_at = clock()
   where l.name = :name::text and l.fence = :fence::bigint and l.state = 0
-  returning l.fence, l.name, l.holder, l.acquired_at, l.until, l.ended_at
+  returning l.fence, l.name, l.holder, l.acquired_at, l.until, l.ended_at, l.execution
 ),
 kept as (
-  insert into lock_history (fence, name, holder, state, acquired_at, until, ended_at)
-  select fence, name, holder, 1, acquired_at, until, ended_at from gone
+  insert into lock_history (fence, name, holder, state, acquired_at, until, ended_at, execution)
+  select fence, name, holder, 1, acquired_at, until, ended_at, execution from gone
   returning fence
 )
 select case when exists (select from kept) then true else exists (
@@ -248,11 +250,11 @@ with now as materialized (select clock() as at),
 gone as (
   update lock l set state = 3, ended_at = clock() from now
   where l.name = :name::text and l.state = 0 and l.until > now.at
-  returning l.fence, l.name, l.holder, l.acquired_at, l.until, l.ended_at
+  returning l.fence, l.name, l.holder, l.acquired_at, l.until, l.ended_at, l.execution
 ),
 kept as (
-  insert into lock_history (fence, name, holder, state, acquired_at, until, ended_at, note)
-  select fence, name, holder, 3, acquired_at, until, ended_at, :note::text from gone
+  insert into lock_history (fence, name, holder, state, acquired_at, until, ended_at, note, execution)
+  select fence, name, holder, 3, acquired_at, until, ended_at, :note::text, execution from gone
 )
 select fence, holder from gone;
 

@@ -3,7 +3,7 @@ select count(*) as held from lock;
 
 -- END_LOCK
 delete from lock where name = :name and fence = :fence
-returning fence, name, holder, acquired_at, until;
+returning fence, name, holder, acquired_at, until, execution;
 
 -- EXPIRED_LOCKS
 select fence, name, holder from lock where until <= :now order by until limit (:limit + 0);
@@ -12,43 +12,45 @@ select fence, name, holder from lock where until <= :now order by until limit (:
 update lock set until = :now + :leaseMs, renewed_at = :now where name = :name and fence = :fence;
 
 -- GRANT_LOCK
-insert into lock (name, token, holder, acquired_at, renewed_at, until)
-values (:name, :token, :holder, :now, :now, :now + :leaseMs) returning fence;
+insert into lock (name, token, holder, acquired_at, renewed_at, until, execution)
+values (:name, :token, :holder, :now, :now, :now + :leaseMs, :execution) returning fence;
 
 -- HELD_LOCK
 select fence from lock where name = :name and until > :now;
 
 -- HISTORY
 with now as materialized (select :now as at)
-select x.fence, x.name, x.holder, x.state, x.acquired_at, x.until, x.ended_at, x.note from (
+select x.fence, x.name, x.holder, x.state, x.acquired_at, x.until, x.ended_at, x.note, x.execution from (
   select l.fence, l.name, l.holder, case when l.until > now.at then 0 else 2 end as state, l.acquired_at, l.until,
-    case when l.until > now.at then null else l.until end as ended_at, null as note
+    case when l.until > now.at then null else l.until end as ended_at, null as note, l.execution
   from held_lock l cross join now
   where l.fence < coalesce(:before, 9223372036854775807) 
   union all
-  select e.fence, e.name, e.holder, e.state, e.acquired_at, e.until, e.ended_at, e.note from (
-    select h.fence, h.name, h.holder, h.state, h.acquired_at, h.until, h.ended_at, h.note from lock_history h
+  select e.fence, e.name, e.holder, e.state, e.acquired_at, e.until, e.ended_at, e.note, e.execution from (
+    select h.fence, h.name, h.holder, h.state, h.acquired_at, h.until, h.ended_at, h.note, h.execution
+    from lock_history h
     where h.fence < coalesce(:before, 9223372036854775807) 
     order by h.fence desc limit (:limit + 0)) e
 ) x order by x.fence desc limit (:limit + 0);
 
 -- HISTORY_OF
 with now as materialized (select :now as at)
-select x.fence, x.name, x.holder, x.state, x.acquired_at, x.until, x.ended_at, x.note from (
+select x.fence, x.name, x.holder, x.state, x.acquired_at, x.until, x.ended_at, x.note, x.execution from (
   select l.fence, l.name, l.holder, case when l.until > now.at then 0 else 2 end as state, l.acquired_at, l.until,
-    case when l.until > now.at then null else l.until end as ended_at, null as note
+    case when l.until > now.at then null else l.until end as ended_at, null as note, l.execution
   from held_lock l cross join now
   where l.fence < coalesce(:before, 9223372036854775807) and l.name = :name
   union all
-  select e.fence, e.name, e.holder, e.state, e.acquired_at, e.until, e.ended_at, e.note from (
-    select h.fence, h.name, h.holder, h.state, h.acquired_at, h.until, h.ended_at, h.note from lock_history h
+  select e.fence, e.name, e.holder, e.state, e.acquired_at, e.until, e.ended_at, e.note, e.execution from (
+    select h.fence, h.name, h.holder, h.state, h.acquired_at, h.until, h.ended_at, h.note, h.execution
+    from lock_history h
     where h.fence < coalesce(:before, 9223372036854775807) and h.name = :name
     order by h.fence desc limit (:limit + 0)) e
 ) x order by x.fence desc limit (:limit + 0);
 
 -- KEEP_LOCK
-insert into lock_history (fence, name, holder, state, acquired_at, until, ended_at, note)
-values (:fence, :name, :holder, :state, :acquiredAt, :until, :endedAt, :note);
+insert into lock_history (fence, name, holder, state, acquired_at, until, ended_at, note, execution)
+values (:fence, :name, :holder, :state, :acquiredAt, :until, :endedAt, :note, :execution);
 
 -- LEAVE_LOCK_QUEUE
 delete from lock_waiter where token = :token;
@@ -58,7 +60,7 @@ delete from lock_waiter where token = :token;
 
 -- LIST
 with now as materialized (select :now as at)
-select l.name, l.fence, l.holder, l.acquired_at, l.renewed_at, l.until,
+select l.name, l.fence, l.holder, l.acquired_at, l.renewed_at, l.until, l.execution,
   (select count(*) from lock_waiter w where w.name = l.name and w.seen_at > now.at - 3000) as waiting
 from held_lock l cross join now
 where l.until > now.at and (:name is null or l.name = :name) and (:after is null or l.name > :after)

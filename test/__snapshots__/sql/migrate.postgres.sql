@@ -12,7 +12,7 @@ create or replace view schedule_live as
 select s.id as schedule, m.value as run from schedule s, unnest(s.live) as m (value);
 
 create or replace view held_lock as
-select name, fence, holder, acquired_at, renewed_at, until from lock where state = 0;;
+select name, fence, holder, acquired_at, renewed_at, until, execution from lock where state = 0;;
 
 -- CREATE_VIEWS
 create or replace view v_runs as
@@ -185,17 +185,19 @@ from tick t join schedule s on s.id = t.schedule left join instance i on i.no = 
 create or replace view v_locks as
 select l.name, l.holder, l.fence, to_timestamp((l.acquired_at) / 1000.0) as acquired_at,
   to_timestamp((l.renewed_at) / 1000.0) as renewed_at, to_timestamp((l.until) / 1000.0) as lease_until, l.until <= clock() as expired,
-  (select count(*) from lock_waiter w where w.name = l.name and w.seen_at > clock() - 3000) as waiting
+  (select count(*) from lock_waiter w where w.name = l.name and w.seen_at > clock() - 3000) as waiting,
+  l.execution
 from held_lock l;
 
 create or replace view v_lock_history as
 select h.name, h.fence, h.holder, case h.state when 0 then 'acquired' when 1 then 'released' when 2 then 'expired' when 3 then 'revoked' end as status,
   to_timestamp((h.acquired_at) / 1000.0) as acquired_at, to_timestamp((h.until) / 1000.0) as lease_until,
-  to_timestamp((h.ended_at) / 1000.0) as ended_at, h.ended_at - h.acquired_at as held_ms, h.note
+  to_timestamp((h.ended_at) / 1000.0) as ended_at, h.ended_at - h.acquired_at as held_ms, h.note, h.execution
 from (
-  select x.fence, x.name, x.holder, x.state, x.acquired_at, x.until, x.ended_at, x.note from lock_history x
+  select x.fence, x.name, x.holder, x.state, x.acquired_at, x.until, x.ended_at, x.note, x.execution
+  from lock_history x
   union all
-  select l.fence, l.name, l.holder, 0, l.acquired_at, l.until, null, null from held_lock l
+  select l.fence, l.name, l.holder, 0, l.acquired_at, l.until, null, null, l.execution from held_lock l
 ) h;
 
 create or replace view v_instances as

@@ -15,7 +15,7 @@ select s.id as schedule, m.value as run from schedule s, json_each(s.live) as m;
 
 drop view if exists held_lock;
 create view held_lock as
-select name, fence, holder, acquired_at, renewed_at, until from lock ;;
+select name, fence, holder, acquired_at, renewed_at, until, execution from lock ;;
 
 -- CREATE_VIEWS
 drop view if exists v_runs;
@@ -171,18 +171,20 @@ drop view if exists v_locks;
 create view v_locks as
 select l.name, l.holder, l.fence, strftime('%Y-%m-%dT%H:%M:%fZ', (l.acquired_at) / 1000.0, 'unixepoch') as acquired_at,
   strftime('%Y-%m-%dT%H:%M:%fZ', (l.renewed_at) / 1000.0, 'unixepoch') as renewed_at, strftime('%Y-%m-%dT%H:%M:%fZ', (l.until) / 1000.0, 'unixepoch') as lease_until, l.until <= :now as expired,
-  (select count(*) from lock_waiter w where w.name = l.name and w.seen_at > :now - 3000) as waiting
+  (select count(*) from lock_waiter w where w.name = l.name and w.seen_at > :now - 3000) as waiting,
+  l.execution
 from held_lock l;
 
 drop view if exists v_lock_history;
 create view v_lock_history as
 select h.name, h.fence, h.holder, case h.state when 0 then 'acquired' when 1 then 'released' when 2 then 'expired' when 3 then 'revoked' end as status,
   strftime('%Y-%m-%dT%H:%M:%fZ', (h.acquired_at) / 1000.0, 'unixepoch') as acquired_at, strftime('%Y-%m-%dT%H:%M:%fZ', (h.until) / 1000.0, 'unixepoch') as lease_until,
-  strftime('%Y-%m-%dT%H:%M:%fZ', (h.ended_at) / 1000.0, 'unixepoch') as ended_at, h.ended_at - h.acquired_at as held_ms, h.note
+  strftime('%Y-%m-%dT%H:%M:%fZ', (h.ended_at) / 1000.0, 'unixepoch') as ended_at, h.ended_at - h.acquired_at as held_ms, h.note, h.execution
 from (
-  select x.fence, x.name, x.holder, x.state, x.acquired_at, x.until, x.ended_at, x.note from lock_history x
+  select x.fence, x.name, x.holder, x.state, x.acquired_at, x.until, x.ended_at, x.note, x.execution
+  from lock_history x
   union all
-  select l.fence, l.name, l.holder, 0, l.acquired_at, l.until, null, null from held_lock l
+  select l.fence, l.name, l.holder, 0, l.acquired_at, l.until, null, null, l.execution from held_lock l
 ) h;
 
 drop view if exists v_instances;

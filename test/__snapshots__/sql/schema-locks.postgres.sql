@@ -14,28 +14,28 @@ queue as materialized (
   ) as is_behind
 ),
 free as materialized (
-  select l.fence, l.holder, l.acquired_at, l.until, l.state, (extract(epoch from clock_timestamp()) * 1000)::bigint as at from lock l
+  select l.fence, l.holder, l.acquired_at, l.until, l.state, l.execution, (extract(epoch from clock_timestamp()) * 1000)::bigint as at from lock l
   where l.name = $1::text and (l.state <> 0 or l.until <= (extract(epoch from clock_timestamp()) * 1000)::bigint) and not (select is_behind from queue)
   for update of l skip locked
 ),
 regranted as (
   update lock l set fence = nextval('lock_fence'), token = pg_catalog.gen_random_uuid()::uuid, holder = $2::text,
-    acquired_at = f.at, renewed_at = f.at, until = f.at + (greatest($3, 1) * 1000)::bigint::bigint, state = 0, ended_at = null
+    acquired_at = f.at, renewed_at = f.at, until = f.at + (greatest($3, 1) * 1000)::bigint::bigint, state = 0, ended_at = null, execution = null::text
   from free f where l.name = $1::text
   returning l.fence, case when f.state = 0 then f.holder end as taken_from
 ),
 first_granted as (
-  insert into lock (name, fence, token, holder, acquired_at, renewed_at, until, state)
+  insert into lock (name, fence, token, holder, acquired_at, renewed_at, until, state, execution)
   select $1::text, nextval('lock_fence'), pg_catalog.gen_random_uuid()::uuid, $2::text, now.at, now.at,
-    now.at + (greatest($3, 1) * 1000)::bigint::bigint, 0
+    now.at + (greatest($3, 1) * 1000)::bigint::bigint, 0, null::text
   from (select (extract(epoch from clock_timestamp()) * 1000)::bigint as at offset 0) now
   where not (select is_behind from queue) and not exists (select from lock l where l.name = $1::text)
   on conflict (name) do nothing
   returning fence
 ),
 expired as (
-  insert into lock_history (fence, name, holder, state, acquired_at, until, ended_at)
-  select f.fence, $1::text, f.holder, 2, f.acquired_at, f.until, f.until
+  insert into lock_history (fence, name, holder, state, acquired_at, until, ended_at, execution)
+  select f.fence, $1::text, f.holder, 2, f.acquired_at, f.until, f.until, f.execution
   from free f where f.state = 0
 ) select fence from regranted union all select fence from first_granted
 $function$;
@@ -46,11 +46,11 @@ returns boolean language sql volatile security definer set search_path = pg_cata
 with gone as (
   update lock l set state = 1, ended_at = (extract(epoch from clock_timestamp()) * 1000)::bigint
   where l.name = $1::text and l.fence = $2::bigint and l.state = 0
-  returning l.fence, l.name, l.holder, l.acquired_at, l.until, l.ended_at
+  returning l.fence, l.name, l.holder, l.acquired_at, l.until, l.ended_at, l.execution
 ),
 kept as (
-  insert into lock_history (fence, name, holder, state, acquired_at, until, ended_at)
-  select fence, name, holder, 1, acquired_at, until, ended_at from gone
+  insert into lock_history (fence, name, holder, state, acquired_at, until, ended_at, execution)
+  select fence, name, holder, 1, acquired_at, until, ended_at, execution from gone
   returning fence
 )
 select case when exists (select from kept) then true else exists (
@@ -69,7 +69,8 @@ create table lock_history (
   acquired_at bigint not null,
   until bigint not null,
   ended_at bigint not null,
-  note text
+  note text,
+  execution text
 );
 create index lock_history_name on lock_history (name, fence);
 create index lock_history_ended on lock_history (ended_at);;
@@ -86,7 +87,8 @@ create table lock (
   renewed_at bigint not null,
   until bigint not null,
   state smallint not null,
-  ended_at bigint
+  ended_at bigint,
+  execution text
 ) with (fillfactor = 50, autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_threshold = 1000);
 
 create table lock_waiter (
@@ -108,7 +110,8 @@ create table lock (
   holder text not null,
   acquired_at integer not null,
   renewed_at integer not null,
-  until integer not null
+  until integer not null,
+  execution text
 );
 create index lock_until on lock (until);
 
