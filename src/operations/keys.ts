@@ -51,8 +51,8 @@ export type CreatedKey = AccessKey & { readonly secret: string };
 
 const KEYS_MAX = 1_000;
 const NAMES_MAX = 100;
-/** Names that the audit trail uses for callers without a name. */
-const RESERVED: readonly string[] = ["http", "page"];
+/** Names that the audit trail uses for callers without a name, and those that no URL can have, so that HTTP could not revoke them. */
+const RESERVED: readonly string[] = ["http", "page", ".", ".."];
 const MEMBERS = ["scopes", "jobs", "queues", "expires"];
 const LIFE_MIN_MS = 60_000;
 const SECRET = new RegExp(`^${KEY_START}[0-9a-f]{64}$`);

@@ -160,6 +160,7 @@ describe.each(DATABASES)("a named key on %s", (database) => {
     expect((await house.ask("GET", "/api/me", { secret })).body.scopes).toEqual(["read"]);
     for (const wrong of [
       { name: "page", scopes: ["read"] },
+      { name: "..", scopes: ["read"] },
       { name: "x", scopes: ["read"], jobs: ["study"] },
       { name: "x", scopes: ["enqueue"], jobs: [] },
       { name: "x", scopes: ["read"], expires: "1s" },
