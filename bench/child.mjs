@@ -6,6 +6,7 @@ import { httpActions } from "./child-http.mjs";
 import { itemActions } from "./child-items.mjs";
 import { lockActions } from "./child-locks.mjs";
 import { scheduleActions } from "./child-schedules.mjs";
+import { stepActions } from "./child-steps.mjs";
 import { contestantNamed } from "./contestants.mjs";
 
 const MARK_EVERY = 500;
@@ -86,6 +87,7 @@ function firstTickMs(params) {
 
 const actions = {
   ...itemActions(contestant),
+  ...stepActions(contestant),
   ...httpActions(contestant),
   ...scheduleActions(contestant),
   ...lockActions(contestant),

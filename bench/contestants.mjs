@@ -9,6 +9,7 @@
  * @property {string} packageName whose version is reported
  * @property {string} settings what a reader has to know to judge the figure
  * @property {string} [items] its file for the scenarios with items
+ * @property {string} [steps] its file for the scenarios with steps
  * @property {string} [http] its file for the scenarios by HTTP
  * @property {Scheduling} [schedules] for the scenarios with schedules
  * @property {string} [polling] for the scenario with many pollers
@@ -34,6 +35,7 @@ export const contestants = [
     settings: "defaults",
     locks: { file: "contestants/locks-holdfast.mjs" },
     items: "contestants/items-holdfast.mjs",
+    steps: "contestants/steps-holdfast.mjs",
     http: "contestants/http-holdfast.mjs",
     schedules: {
       file: "contestants/schedules-holdfast.mjs",
@@ -90,6 +92,7 @@ export const contestants = [
     settings: "hand-written SQL: the limit, not a product",
     locks: { file: "contestants/locks-raw.mjs" },
     items: "contestants/items-raw.mjs",
+    steps: "contestants/steps-raw.mjs",
     http: "contestants/http-raw.mjs",
     schedules: {
       file: "contestants/schedules-raw.mjs",

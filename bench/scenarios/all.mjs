@@ -13,6 +13,7 @@ import { pickup } from "./pickup.mjs";
 import { scheduleClaimScenarios } from "./schedule-claims.mjs";
 import { scheduleCostScenarios } from "./schedule-cost.mjs";
 import { fireScenarios } from "./schedules.mjs";
+import { stepScenarios } from "./steps.mjs";
 import { takeover } from "./takeover.mjs";
 import { testingYear } from "./testing-year.mjs";
 
@@ -28,6 +29,7 @@ export const scenarios = [
   ...lockScenarios,
   ...sqliteLockScenarios,
   ...itemScenarios,
+  ...stepScenarios,
   ...httpScenarios,
   ...nextTickScenarios,
   ...fireScenarios,
