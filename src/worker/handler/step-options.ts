@@ -1,5 +1,5 @@
-// Reads the options of `ctx.step`, `ctx.sleep`, `ctx.waitFor` and `ctx.call`, and turns what is stored of them into what
-// handlers receive. Handlers in this process and those of remote workers share it.
+// Reads the options of `ctx.step`, `ctx.sleep`, `ctx.waitFor` and `ctx.call`, and converts their stored results for handlers,
+// in this process and in remote workers.
 
 import type { EnqueueOptions } from "../../runs/enqueue.js";
 import { type RetryOptions, resolveRetry } from "../../runs/rules/retry.js";
