@@ -156,11 +156,15 @@ export class HeldSteps implements StepExecution {
 
   get #opened(): StepJournal {
     const { run, suspend } = this.#params;
+    if (this.#journal) return this.#journal;
     const { steps, waits, hasMoreSteps } = this.#first ?? {};
-    this.#journal ??= new StepJournal(this, {
+    const isFirst = steps?.length === 0 && waits?.length === 0 && !hasMoreSteps;
+    // Nothing came with the claim: what is read later comes from the server.
+    if (isFirst) this.#first = null;
+    this.#journal = new StepJournal(this, {
       grant: { id: run.id, fence: run.fence },
       ports: { clock: portableClock, random: systemRandom },
-      isFirst: steps?.length === 0 && waits?.length === 0 && !hasMoreSteps,
+      isFirst,
       store: {
         finish: async (done) => this.#finish(done),
         wait: async (begun) => this.#begun(begun.map(toBody)),

@@ -219,6 +219,7 @@ export class Runs {
       if (fromStep === null) await store.runs.retry({ id: child });
       else await store.runs.cancel({ id: child, random });
     }
+    if (fromStep === null) await store.steps.endCalls({ id });
   }
 
   /** Removes a run that has ended, with its history. */

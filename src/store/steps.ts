@@ -9,7 +9,7 @@ import { flag, numberOrNull, type Row, textOrNull } from "./rows.js";
 import { NEVER_MS } from "./schema/waits.js";
 import { row, rows, run, type Statements, type StoreSession } from "./session.js";
 import { isCut } from "./sql/list-page.js";
-import { type ReopenParams, reopenSteps } from "./step-retries.js";
+import { END_CALLS, type ReopenParams, reopenSteps } from "./step-retries.js";
 
 export { NEVER_MS };
 
@@ -212,9 +212,14 @@ delete from {wait} where run = :id::uuid and kind = 0 and not (name {any :retrie
 const FIRST_DEADLINE = /* sql */ `
 select min(w.until) as until, count(*) as waits, {now} as now from {wait} w where w.run = :id::uuid`;
 
-/** Marks that the run has begun: from here on it counts as postponed at least once. */
+/** Marks that the run has begun: from here on it counts as postponed at least once. A run without a wait is due. */
 const FALL_ASLEEP = /* sql */ `
-update {waiting} set wake_at = :wakeAt::bigint, asleep_at = {now}, laters = {greatest}(laters, 1) where id = :id::uuid`;
+update {waiting} set wake_at = :wakeAt::bigint, asleep_at = case when :hasWaits::boolean then {now} end,
+  laters = {greatest}(laters, 1) where id = :id::uuid`;
+
+/** The end of a wait that was recorded under this fence. */
+const ENDED_WAIT = /* sql */ `
+select 1 as has_ended from {step} where run = :id::uuid and fence = :fence::bigint and kind <> 0 limit 1`;
 
 const ASLEEP = /* sql */ `select wake_at, {now} as now from {waiting} where id = :id::uuid and asleep_at is not null`;
 
@@ -355,6 +360,17 @@ export abstract class Steps {
     return this.#session.transaction("steps.reopen", { lost: "repeat" }, work);
   }
 
+  /** Follows the retries of called runs: ends the waits for those that had ended already. */
+  async endCalls({ id }: { readonly id: RunId }): Promise<void> {
+    const write = {
+      verb: "steps.endCalls",
+      sql: END_CALLS,
+      params: { id },
+      lost: "repeat",
+    } as const;
+    await this.#session.write(write);
+  }
+
   /** Removes the steps of removed runs: a bounded part of the table per call. Returns how many runs had some. */
   async prune({ limit }: { readonly limit: number }): Promise<number> {
     const params = { ...this.#visited, limit };
@@ -389,16 +405,18 @@ export abstract class Steps {
         if (!held) return yield* suspendedBefore({ id, fence });
         yield* run(DROP_RETRIES, { id, retries });
         const first = yield* row(FIRST_DEADLINE, { id });
-        if (Number(first?.waits) === 0) return { result: "no_wait" };
+        const hasWaits = Number(first?.waits) > 0;
+        // A read that reached the database twice may have recorded the ends of all waits, and its holder does not know.
+        if (!hasWaits && !(yield* row(ENDED_WAIT, { id, fence }))) return { result: "no_wait" };
         const now = Number(first?.now);
-        const isOver = (yield* row(IS_OVER, { id })) !== undefined;
+        const isOver = !hasWaits || (yield* row(IS_OVER, { id })) !== undefined;
         const until = isOver ? now : (numberOrNull(first?.until) ?? NEVER_MS);
         const { mode, schedule, batch, isLimited, ranMs } = params;
         yield* settle({
           ...{ id, fence, mode, schedule, batch, isLimited, ranMs, mayWait: true },
           ...{ error: null, to: "pending", end: "suspended", delayMs: 1, isRefund: true },
         });
-        yield* run(FALL_ASLEEP, { id, wakeAt: until });
+        yield* run(FALL_ASLEEP, { id, wakeAt: until, hasWaits });
         return { result: "suspended", wakeInMs: until === NEVER_MS ? null : until - now };
       },
     );

@@ -137,6 +137,21 @@ export function waitSuite(test: SceneTest): void {
     expect(await scene.portrait(held.id)).toEqual(before);
   });
 
+  test("a run whose waits have ended unknown to its holder is due again at once, and counts as begun", async ({
+    scene,
+  }) => {
+    const held = await heldRun(scene);
+    await wait(scene, held, { name: "sleep", kind: "sleep", delayMs: 1_000 });
+    scene.advance(1_000);
+    expect(await collected(scene, held)).toEqual([["sleep", null]]);
+    expect(await suspend(scene, held)).toEqual({ result: "suspended", wakeInMs: 0 });
+    expect(await suspend(scene, held)).toEqual({ result: "suspended", wakeInMs: 0 });
+    scene.advance(1);
+    const again = await resumed(scene, held.id);
+    expect(again.attempt).toBe(1);
+    expect(again.claim.runs[0]?.laters).toBe(1);
+  });
+
   test("a run without an open wait is not suspended", async ({ scene }) => {
     const held = await heldRun(scene);
     expect(await suspend(scene, held)).toEqual({ result: "no_wait" });

@@ -1,6 +1,8 @@
 // Calls: a run that waits for the results of other runs, however these end.
 
+import { setImmediate as nextTurn } from "node:timers/promises";
 import { expect } from "vitest";
+import type { Store } from "../../src/store/store.js";
 import type { RunContext } from "../../src/worker/handler/context.js";
 import { aborted, expectEnded, type Member, type World, type WorldTest } from "./world.js";
 
@@ -32,6 +34,15 @@ const outcome = (promise: Promise<unknown>) =>
     (value) => value,
     (error: { code?: string; message: string }) => error.code ?? error.message,
   );
+
+/** Repeats a read of the waits of this execution until it records an end, and keeps the answer to itself. */
+async function recordedBehindItsBack(store: Store, ctx: RunContext): Promise<void> {
+  const isRecorded = async () => {
+    const read = await store.steps.collect({ id: ctx.runId, fence: ctx.fence });
+    return read === "stale" || read.ended.length > 0;
+  };
+  while (!(await isRecorded())) await nextTurn();
+}
 
 export function callSuite(test: WorldTest): void {
   test("a run waits for the results of the runs that it calls, each made once", async ({
@@ -68,6 +79,78 @@ export function callSuite(test: WorldTest): void {
       [id, "completed"],
     ]);
     expect(await member.holdfast.runs.batches(id)).toEqual([]);
+  });
+
+  test("answers come in their stored order, also if a read of the waits reached the database twice", async ({
+    world,
+  }) => {
+    const store = await world.store();
+    const orders: string[][] = [];
+    const { id } = await begun(
+      world,
+      async (ctx) => {
+        const order: string[] = [];
+        orders.push(order);
+        const noted = (name: string, answer: Promise<unknown>) =>
+          answer.then(() => order.push(name));
+        await ctx.sleep("1s");
+        await Promise.all([
+          noted("call", ctx.call("child", { n: 1 })),
+          noted(
+            "beside",
+            ctx.step("beside", () => recordedBehindItsBack(store, ctx)),
+          ),
+        ]);
+        await ctx.sleep("1h");
+      },
+      () => "done",
+    );
+    expectEnded(await world.ended(id, { withinMs: 7_200_000 }), "completed", 1);
+    expect(orders.length).toBeGreaterThan(2);
+    for (const order of orders) expect(order).toEqual(["call", "beside"].slice(0, order.length));
+  });
+
+  test("a retry receives the result of a failed call that an operator had retried on its own", async ({
+    world,
+  }) => {
+    let isBroken = true;
+    const { member, id } = await begun(
+      world,
+      (ctx) => ctx.call("child", { n: 1 }),
+      () => {
+        if (isBroken) throw new Error("The printer is away.");
+        return "printed";
+      },
+    );
+    expectEnded(await world.ended(id), "failed", 1);
+    isBroken = false;
+    const { runs } = await member.holdfast.runs.children(id);
+    const child = runs[0]?.id as string;
+    expect(await member.holdfast.runs.retry(child)).toBe("pending");
+    expectEnded(await world.ended(child), "completed", 2);
+    expect(await member.holdfast.runs.retry(id)).toBe("pending");
+    const run = await world.ended(id);
+    expectEnded(run, "completed", 2);
+    expect(JSON.parse(run.result as string)).toBe("printed");
+  });
+
+  test("a retry that was interrupted before it retried a failed call does so when it is repeated", async ({
+    world,
+  }) => {
+    let isBroken = true;
+    const { member, id } = await begun(
+      world,
+      (ctx) => ctx.call("child", { n: 1 }),
+      () => {
+        if (isBroken) throw new Error("The printer is away.");
+        return "printed";
+      },
+    );
+    expectEnded(await world.ended(id), "failed", 1);
+    isBroken = false;
+    await (await world.store()).steps.reopen({ id, fromStep: null });
+    expect(await member.holdfast.runs.retry(id)).toBe("pending");
+    expectEnded(await world.ended(id), "completed", 2);
   });
 
   test("a called run that fails is an error with its id and its reason, and may be caught", async ({

@@ -22,7 +22,10 @@ export const ERROR_CODES = [
   { code: "INSTANCE_AMBIGUOUS", description: "Several instances have an id with this part." },
   { code: "SCHEDULE_NOT_FOUND", description: "There is no schedule of that name." },
   { code: "SCHEDULE_DUPLICATE", description: "A schedule of that name is already declared." },
-  { code: "SCHEDULE_BUSY", description: "Other callers kept changing the schedule; nothing was done." },
+  {
+    code: "SCHEDULE_BUSY",
+    description: "Other callers kept changing the schedule; nothing was done.",
+  },
   { code: "SCHEDULE_CHANGED", description: "The schedule is not at the expected version." },
   { code: "DELIVERY_CONFLICT", description: "The delivery made a run with another input." },
   { code: "BACKFILL_RUNNING", description: "The schedule is being backfilled already." },

@@ -96,6 +96,8 @@ export class StepJournal {
   readonly #tools: JournalTools;
   readonly #names = new StepNames();
   readonly #recorded = new Map<string, StepRecord>();
+  /** The largest number of what is recorded, as far as this execution knows. */
+  #lastNo = 0;
   readonly #open = new Map<string, WaitRecord>();
   readonly #pending = new Map<string, Pending>();
   readonly #answers: AnswerQueue;
@@ -243,6 +245,7 @@ export class StepJournal {
 
   async #together(transact: NonNullable<StepWork["transact"]>, step: StepTry) {
     const { no, value } = await transact(step);
+    await this.#inTurn(() => this.#catchUp(no));
     this.#sawStep(step.name, no, value);
     return { no, value };
   }
@@ -276,6 +279,7 @@ export class StepJournal {
       this.#finishing = [];
       this.#finished = null;
       const numbers = await this.#held(() => this.#tools.store.finish(steps));
+      await this.#catchUp(Math.min(...numbers));
       return new Map(steps.map(({ name }, at) => [name, numbers[at] as number]));
     });
     const no = (await this.#finished).get(step.name) as number;
@@ -285,10 +289,15 @@ export class StepJournal {
 
   #sawStep(name: string, no: number, value: string): void {
     this.#open.delete(name);
-    this.#recorded.set(name, {
+    this.#record({
       ...{ name, no, kind: "step", value, error: null, signal: null, key: null, child: null },
       ...{ fence: this.#tools.grant.fence, tries: 1, startedAt: 0, endedAt: 0 },
     });
+  }
+
+  #record(record: StepRecord): void {
+    this.#recorded.set(record.name, record);
+    this.#lastNo = Math.max(this.#lastNo, record.no);
   }
 
   // ── waits ────────────────────────────────────────────────────────────────────────────────────────
@@ -360,11 +369,18 @@ export class StepJournal {
       if (kind === "retry" && this.#leftMs(until) <= 0) this.#unpend(name)?.due();
     const hasDue = [...this.#pending.values()].some(({ until }) => this.#leftMs(until) <= 0);
     try {
-      if (hasDue) this.#saw(await this.#inTurn(() => this.#collect()));
+      if (hasDue) await this.#inTurn(() => this.#collectInPlace());
     } catch {
       // The run reads its waits again when it is suspended or resumed.
     }
     this.changed();
+  }
+
+  async #collectInPlace(): Promise<void> {
+    const collected = await this.#collect();
+    const numbers = collected.ended.map(({ no }) => no);
+    if (numbers.length > 0) await this.#catchUp(Math.min(...numbers));
+    this.#saw(collected);
   }
 
   /** Until this instant, by the database's clock as this instance knows it. */
@@ -386,11 +402,26 @@ export class StepJournal {
       const page = await retryWhileUnavailable(this.#tools.ports.clock, () =>
         this.#tools.store.list(after),
       );
-      for (const record of page.steps) this.#recorded.set(record.name, record);
+      for (const record of page.steps) this.#record(record);
       after = page.steps.at(-1)?.no ?? after;
       isAll = page.isAll;
     }
     this.#saw(collected);
+  }
+
+  /**
+   * A request that reaches the database twice may record ends of which this execution gets no answer. Later executions
+   * receive them before the answer with this number, so this one does too.
+   */
+  async #catchUp(no: number): Promise<void> {
+    for (let isAll = false; !isAll && this.#lastNo + 1 < no; ) {
+      const page = await retryWhileUnavailable(this.#tools.ports.clock, () =>
+        this.#tools.store.list(this.#lastNo),
+      );
+      const missed = page.steps.filter((each) => each.no < no);
+      for (const record of missed) this.#ended(record);
+      isAll = page.isAll || missed.length === 0;
+    }
   }
 
   #collect(): Promise<Collected> {
@@ -399,11 +430,13 @@ export class StepJournal {
 
   #saw(collected: Collected): void {
     this.#sawOpen(collected);
-    for (const record of collected.ended) {
-      this.#open.delete(record.name);
-      this.#recorded.set(record.name, record);
-      this.#unpend(record.name)?.ended(record);
-    }
+    for (const record of collected.ended) this.#ended(record);
+  }
+
+  #ended(record: StepRecord): void {
+    this.#open.delete(record.name);
+    this.#record(record);
+    this.#unpend(record.name)?.ended(record);
   }
 
   #sawOpen({ now, waits }: OpenWaits): void {

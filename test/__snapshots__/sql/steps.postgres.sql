@@ -38,8 +38,12 @@ select a.ended from attempt a where a.run = :id::uuid and a.fence = :fence::bigi
 union all
 select o.status + 10 from outcome o where o.id = :id::uuid and o.fence = :fence::bigint;
 
+-- ENDED_WAIT
+select 1 as has_ended from step where run = :id::uuid and fence = :fence::bigint and kind <> 0 limit 1;
+
 -- FALL_ASLEEP
-update waiting set wake_at = :wakeAt::bigint, asleep_at = clock(), laters = greatest(laters, 1) where id = :id::uuid;
+update waiting set wake_at = :wakeAt::bigint, asleep_at = case when :hasWaits::boolean then clock() end,
+  laters = greatest(laters, 1) where id = :id::uuid;
 
 -- FIRST_DEADLINE
 select min(w.until) as until, count(*) as waits, clock() as now from wait w where w.run = :id::uuid;

@@ -36,8 +36,12 @@ select a.ended from attempt a where a.run = :id and a.fence = :fence
 union all
 select o.status + 10 from outcome o where o.id = :id and o.fence = :fence;
 
+-- ENDED_WAIT
+select 1 as has_ended from step where run = :id and fence = :fence and kind <> 0 limit 1;
+
 -- FALL_ASLEEP
-update waiting set wake_at = :wakeAt, asleep_at = :now, laters = max(laters, 1) where id = :id;
+update waiting set wake_at = :wakeAt, asleep_at = case when :hasWaits then :now end,
+  laters = max(laters, 1) where id = :id;
 
 -- FIRST_DEADLINE
 select min(w.until) as until, count(*) as waits, :now as now from wait w where w.run = :id;
