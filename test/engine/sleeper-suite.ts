@@ -56,6 +56,19 @@ export function sleeperSuite(test: WorldTest): void {
     expect(rows.map((row) => Number(row.due_at))).toEqual([run?.dueAt.getTime()]);
   });
 
+  test("a call that was refused at once does not keep its run from being suspended", async ({
+    world,
+  }) => {
+    const { id } = await begun(world, async (ctx) => {
+      const refused = await outcome((async () => ctx.progress({ done: "half" } as never))());
+      await ctx.sleep("1h");
+      return refused;
+    });
+    const run = await world.ended(id, LATER);
+    expectEnded(run, "completed", 1);
+    expect(JSON.parse(run.result as string)).toBe("CONFIGURATION");
+  });
+
   test("a run that sleeps until a time is due then", async ({ world }) => {
     const started = await begun(world, (ctx) => ctx.sleep("3d"));
     await asleep(world, started);

@@ -214,12 +214,13 @@ export class RunContext {
   #open<T>(call: () => Promise<T>): Promise<T> {
     const attempt = this.#attempt;
     if (attempt.suspension !== "none") return NEVER as Promise<T>;
+    // First, as it may throw at once: such a call is not open.
+    const answer = call();
     attempt.openCalls += 1;
     const ended = () => {
       attempt.openCalls -= 1;
       attempt.journal?.changed();
     };
-    const answer = call();
     answer.then(ended, ended);
     return answer;
   }
