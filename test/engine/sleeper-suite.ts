@@ -66,7 +66,7 @@ export function sleeperSuite(test: WorldTest): void {
     });
     const run = await world.ended(id, LATER);
     expectEnded(run, "completed", 1);
-    expect(JSON.parse(run.result as string)).toBe("CONFIGURATION");
+    expect(JSON.parse(run.result as string)).toBe("CONFIGURATION_INVALID");
   });
 
   test("a run that sleeps until a time is due then", async ({ world }) => {
