@@ -59,7 +59,7 @@ export function sleeperSuite(test: WorldTest): void {
   test("a call that was refused at once does not keep its run from being suspended", async ({
     world,
   }) => {
-    const { id } = await begun(world, async (ctx) => {
+    const { member, id } = await begun(world, async (ctx) => {
       const refused = await outcome((async () => ctx.progress({ done: "half" } as never))());
       await ctx.sleep("1h");
       return refused;
@@ -67,6 +67,7 @@ export function sleeperSuite(test: WorldTest): void {
     const run = await world.ended(id, LATER);
     expectEnded(run, "completed", 1);
     expect(JSON.parse(run.result as string)).toBe("CONFIGURATION_INVALID");
+    expect(heard(member, "run.suspended")).toHaveLength(1);
   });
 
   test("a run that sleeps until a time is due then", async ({ world }) => {
