@@ -1,7 +1,7 @@
 // Calls: a run that waits for the results of other runs, however these end.
 
-import { setImmediate as nextTurn } from "node:timers/promises";
 import { expect } from "vitest";
+import { nextTurn } from "../../src/shared/adapters/event-loop.js";
 import type { Store } from "../../src/store/store.js";
 import type { RunContext } from "../../src/worker/handler/context.js";
 import { aborted, expectEnded, type Member, type World, type WorldTest } from "./world.js";
@@ -41,7 +41,7 @@ async function recordedBehindItsBack(store: Store, ctx: RunContext): Promise<voi
     const read = await store.steps.collect({ id: ctx.runId, fence: ctx.fence });
     return read === "stale" || read.ended.length > 0;
   };
-  while (!(await isRecorded())) await nextTurn();
+  while (!(await isRecorded())) await new Promise<void>(nextTurn);
 }
 
 export function callSuite(test: WorldTest): void {
