@@ -4,11 +4,13 @@ import { Link } from "wouter";
 import { call } from "../api/call.js";
 import type { Run, Step } from "../api/wire.js";
 import { useNow } from "../live/live.js";
+import { ActionButton } from "../shared/action.js";
 import { durationText, shortId } from "../shared/format.js";
 import { NextPage, usePages } from "../shared/pages.js";
 import { Panel } from "../shared/panel.js";
 import { Sentence } from "../shared/sentence.js";
 import { Time } from "../shared/time.js";
+import { useMay } from "../shell/me.js";
 
 const KIND_WORDS: Readonly<Record<Step["kind"], string>> = {
   step: "step",
@@ -27,6 +29,7 @@ const FILLS: Readonly<Record<Step["state"], string>> = {
 
 export function Steps({ run }: { readonly run: Run }) {
   const now = useNow();
+  const mayRetry = useMay("admin") && (run.status === "failed" || run.status === "cancelled");
   const pages = usePages(["run", run.id, "steps"], ({ cursor, signal }) =>
     call("listSteps", "GET /api/runs/{id}/steps", {
       params: { id: run.id },
@@ -91,6 +94,7 @@ export function Steps({ run }: { readonly run: Run }) {
                     <Note step={step} />
                   </span>
                   <span className="whitespace-nowrap">{took}</span>
+                  {mayRetry && step.endedAt !== null ? <RetryFrom run={run} step={step} /> : null}
                 </div>
               </div>
             </li>
@@ -99,6 +103,25 @@ export function Steps({ run }: { readonly run: Run }) {
       </ol>
       <NextPage of={pages} label="More" />
     </Panel>
+  );
+}
+
+function RetryFrom({ run, step: { name } }: { readonly run: Run; readonly step: Step }) {
+  return (
+    <ActionButton
+      label="Retry from here"
+      kind="quiet"
+      confirm={{
+        title: `Retry from ${name}?`,
+        summary: `${name} and everything recorded after it are forgotten and done again. Earlier steps and done items are not repeated.`,
+        verb: "Retry",
+      }}
+      act={async () => {
+        const params = { id: run.id };
+        await call("retryRun", "POST /api/runs/{id}/retry", { params, body: { fromStep: name } });
+        return "It will be retried.";
+      }}
+    />
   );
 }
 

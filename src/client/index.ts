@@ -126,11 +126,11 @@ export function createClient(options: ClientOptions) {
           isRepeatable: true,
         }),
       /** Not repeated: the run may have been executed and have failed again in between. */
-      retry: (id: string) =>
+      retry: (id: string, given: BodyOf<"retryRun"> = {}) =>
         wire.call<"retryRun">({
           place: { method: "POST", path: "/api/runs/{id}/retry" },
           params: { id },
-          body: {},
+          body: given,
           isRepeatable: false,
         }),
     },

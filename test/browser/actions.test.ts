@@ -171,6 +171,31 @@ describe.skipIf(!hasChromium()).each(DATABASES)("the buttons on %s", (database) 
     expect(page.url()).toContain("at=20");
   });
 
+  test("a failed run is retried from one of its steps", async () => {
+    const done: string[] = [];
+    let isBroken = true;
+    const chain = stage.holdfast.job("chain", {
+      retry: { attempts: 1 },
+      async run(_: unknown, ctx) {
+        for (const name of ["fetch", "render"]) await ctx.step(name, () => done.push(name));
+        if (isBroken) throw new Error("the printer is away");
+      },
+    });
+    const { id } = await chain.enqueue(null);
+    await stage.holdfast.runs.wait(id, { timeout: "5m" });
+    isBroken = false;
+    const page = await stage.visit(`/runs/${id}`);
+    const render = page.locator('[data-step="render"]');
+    await render.getByRole("button", { name: "Retry from here" }).click();
+    await page.getByRole("dialog").getByText("Retry from render?").waitFor();
+    await page.getByRole("dialog").getByRole("button", { name: "Retry" }).click();
+    await page.getByText("It will be retried.").waitFor();
+    await stage.holdfast.runs.wait(id, { timeout: "5m" });
+    expect(done).toEqual(["fetch", "render", "render"]);
+    await page.getByText("completed", { exact: true }).first().waitFor();
+    expect(await page.getByRole("button", { name: "Retry from here" }).count()).toBe(0);
+  });
+
   test("a run is cancelled, retried, run again with another input, and removed", async () => {
     const { id } = await stage.holdfast.enqueue("hang", null);
     const page = await stage.visit(`/runs/${id}`);

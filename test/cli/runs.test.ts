@@ -329,6 +329,16 @@ test("a pending run is cancelled at once, and retried", async () => {
   });
 });
 
+test("a retry from a step names a step that the run does not have, and does not go with its children", async () => {
+  const id = await enqueued("elsewhere");
+  await json(["runs", "cancel", id]);
+  const unknown = await terminal.holdfast(["runs", "retry", id, "--from-step", "paint", ...place]);
+  expect(unknown.code).toBe(3);
+  expect(unknown.stderr).toContain('"paint"');
+  const both = ["runs", "retry", id, "--from-step", "paint", "--children", ...place];
+  expect(await terminal.holdfast(both)).toMatchObject({ code: 2, stdout: "" });
+});
+
 test("a run that does not exist can be neither cancelled nor retried", async () => {
   const id = "0199c1f2-5a3e-7c41-9d0b-2f6c1c8e7a55";
   for (const verb of ["cancel", "retry"]) {

@@ -116,6 +116,33 @@ describe.each(DATABASES)("steps and waits on %s", (database) => {
     expect(steps[0]?.until).toBeInstanceOf(Date);
   });
 
+  test("a retry from a step does it and all recorded after it again, and names a step that is not there", async () => {
+    const { holdfast } = house;
+    const done: string[] = [];
+    let isBroken = true;
+    holdfast.job("chain", {
+      retry: { attempts: 1 },
+      async run(_: unknown, ctx) {
+        for (const name of ["fetch", "render", "publish"])
+          await ctx.step(name, () => done.push(name));
+        if (isBroken) throw new Error("the printer is away");
+      },
+    });
+    const { id } = await holdfast.enqueue("chain", null);
+    await work();
+    const retry = (body: object) => house.ask("POST", `/api/runs/${id}/retry`, { body });
+    const wrong = await retry({ fromStep: "paint" });
+    expect(wrong).toMatchObject({ status: 400 });
+    expect(wrong.text).toContain("fromStep");
+    expect(wrong.text).toContain("paint");
+    expect(await retry({ fromStep: 7 })).toMatchObject({ status: 400 });
+    isBroken = false;
+    expect(await retry({ fromStep: "render" })).toMatchObject({ status: 200 });
+    await work();
+    expect(done).toEqual(["fetch", "render", "publish", "render", "publish"]);
+    expect(await holdfast.runs.get(id)).toMatchObject({ status: "completed" });
+  });
+
   test("the list of waiting runs has suspended ones and no others", async () => {
     const { holdfast } = house;
     const id = await waitingRun();

@@ -376,7 +376,11 @@ const RETRY_TEXTS = {
   not_found: "not found: it never existed, or it was pruned",
 } as const;
 
-type RetryFlags = CommonFlags & { readonly children?: boolean; readonly batch?: string };
+type RetryFlags = CommonFlags & {
+  readonly children?: boolean;
+  readonly batch?: string;
+  readonly fromStep?: string;
+};
 
 function runsRetryCommand(call: Call): Command {
   const command = newCommand({
@@ -384,19 +388,24 @@ function runsRetryCommand(call: Call): Command {
     summary: "Give a failed or cancelled run one more attempt.",
     examples: [
       "runs retry 0199c1f2-5a3e-7c41-9d0b-2f6c1c8e7a55",
+      "runs retry 0199c1f2-5a3e-7c41-9d0b-2f6c1c8e7a55 --from-step publish",
       "runs retry 0199c1f2-5a3e-7c41-9d0b-2f6c1c8e7a55 --children",
     ],
   })
     .argument("<run>", "id of the run, or 6 characters of its beginning or end", readRunId)
+    .option("--from-step <name>", "do this finished step and all recorded after it again")
     .option("--children", "retry every failed run that it made, not the run itself")
     .option("--batch <name>", "with --children: only those of this batch");
   return act<RetryFlags>(withConfigOption(command), call, async (flags, id = "") => {
     const { shell } = call;
+    const { fromStep } = flags;
+    if (flags.children === true && fromStep !== undefined)
+      throw new UsageError("--from-step is for one run: leave out --children.");
     if (flags.children === true) return retryChildren(call, flags, id);
     if (flags.batch !== undefined)
       throw new UsageError("--batch says which children to retry: add --children.");
     const result = await withInstance({ flags, purpose: "existing", shell }, (holdfast) =>
-      holdfast.runs.retry(id),
+      holdfast.runs.retry(id, { fromStep }),
     );
     await shell.say(`Run ${id}: ${RETRY_TEXTS[result]}.`);
     await shell.printJson({ id, answer: result });

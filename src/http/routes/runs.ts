@@ -41,8 +41,8 @@ export const runRoutes: readonly Implementation[] = [
     if (status === "not_found") throw new RunNotFoundError(idOf(params));
     return reply({ ok: true, status });
   }),
-  on(ROUTES.retryRun, async ({ acting, params }) => {
-    const outcome = await acting.runs.retry(idOf(params));
+  on(ROUTES.retryRun, async ({ acting, params, body }) => {
+    const outcome = await acting.runs.retry(idOf(params), given(body));
     if (outcome === "pending") return reply({ ok: true });
     if (outcome === "not_found") throw new RunNotFoundError(idOf(params));
     throw conflict(

@@ -303,7 +303,15 @@ export const RUN_ROUTES = {
     path: "/api/runs/{id}/retry",
     scope: "admin",
     summary: "Gives a failed or cancelled run one more attempt.",
-    body: z.strictObject({}),
+    body: z.strictObject({
+      fromStep: z
+        .string()
+        .max(250)
+        .optional()
+        .describe(
+          "Forgets this finished step or wait and all recorded after it; they are done again.",
+        ),
+    }),
     refusals: [404, 409],
     responses: { 200: ok },
   }),
