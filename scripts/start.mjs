@@ -23,7 +23,8 @@ const folder = path.resolve(
   process.env.HOLDFAST_DEMO_FOLDER ?? path.join(root, ".holdfast", "demo"),
 );
 const database = path.join(folder, "demo.db");
-if (!isFresh()) await play();
+const wantsHelp = process.argv.some((arg) => arg === "--help" || arg === "-h");
+if (!wantsHelp && !isFresh()) await play();
 
 process.env.HOLDFAST_DATABASE_URL = `sqlite:${database}`;
 process.env.NODE_NO_WARNINGS ??= "1";
