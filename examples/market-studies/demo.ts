@@ -14,6 +14,7 @@ const workerUrl = process.env.WORKER_URL ?? "http://127.0.0.1:4792/";
 const cronSecret = process.env.HOLDFAST_TRIGGER_SECRET;
 const CRASH_EVERY_MS = 60_000;
 const FIRST_CRASH_MS = 6_000;
+const ENDS_WITH_STDIN = 'process.stdin.once("end", () => process.exit()).resume()';
 const [yaris, austral, , , enyaq] = STUDIES.map(([id]) => id);
 
 const source = await startListings({ paceMs: 400 });
@@ -38,13 +39,16 @@ await Promise.all([cron(), people(), crashes()]);
 function startService() {
   const child = spawn(
     process.execPath,
-    ["--import", "tsx", fileURLToPath(new URL("./service.ts", import.meta.url))],
+    // The second import ends the service when its stdin does: if this process is killed, none stays behind.
+    [
+      ...["--import", "tsx", "--import", `data:text/javascript,${ENDS_WITH_STDIN}`],
+      fileURLToPath(new URL("./service.ts", import.meta.url)),
+    ],
     {
       env: {
         ...process.env,
         LISTINGS_URL: source.url,
         PORT: process.env.WORKER_PORT,
-        ENDS_WITH_STDIN: "1",
       },
       stdio: ["pipe", "pipe", "inherit"],
       // Ctrl-C must not reach it: it would drain while nothing can receive its results.

@@ -2,24 +2,21 @@
 // /api/tick` makes it poll; `holdfast start` and `holdfast dev` can also poll by themselves.
 
 import { Holdfast } from "holdfast";
-import { defineStudies, studiesOptions } from "./studies.js";
+import { alerts, checks, defineStudies } from "./studies.js";
 
-const {
-  HOLDFAST_DATABASE_URL = "",
-  HOLDFAST_PORT = "4780",
-  HOLDFAST_PUBLIC_URL = `http://127.0.0.1:${HOLDFAST_PORT}`,
-  WORKER_URL = "http://127.0.0.1:4792/",
-  STUDIES_SECRET = "a-secret-for-the-worker",
-  STUDY_LEASE = "10m",
-} = process.env;
-
-const holdfast = new Holdfast(
-  studiesOptions({
-    publicUrl: HOLDFAST_PUBLIC_URL,
-    worker: { url: WORKER_URL, secret: STUDIES_SECRET },
-    views: HOLDFAST_DATABASE_URL.startsWith("postgres") ? "holdfast." : "",
-  }),
-);
-defineStudies(holdfast, { lease: STUDY_LEASE as "10m" });
+const { env } = process;
+const holdfast = new Holdfast({
+  publicUrl: env.HOLDFAST_PUBLIC_URL || `http://127.0.0.1:${env.HOLDFAST_PORT || 4780}`,
+  workers: {
+    studies: {
+      url: env.WORKER_URL || "http://127.0.0.1:4792/",
+      secret: env.STUDIES_SECRET || "a-secret-for-the-worker",
+      allowPrivateNetwork: true,
+    },
+  },
+  alerts,
+  checks: checks(env.HOLDFAST_DATABASE_URL?.startsWith("postgres") ? "holdfast." : ""),
+});
+defineStudies(holdfast, env.STUDY_LEASE);
 
 export default holdfast;

@@ -3,15 +3,10 @@
 
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
-import type { AlertNotice, Duration } from "holdfast";
+import type { AlertNotice } from "holdfast";
 import { createTestHoldfast } from "holdfast/testing";
 import { expect, onTestFinished, test } from "vitest";
-import {
-  defineStudies,
-  NIGHTLY,
-  STUDY,
-  studiesOptions,
-} from "../../examples/market-studies/studies.js";
+import { alerts, defineStudies, NIGHTLY, STUDY } from "../../examples/market-studies/studies.js";
 
 type Sent = { readonly runId: string; readonly fence: number };
 
@@ -29,15 +24,15 @@ async function kitted({ now = "2026-01-15T12:00:00Z", lease = "10m" } = {}) {
   onTestFinished(() => void server.close());
   const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
   const told: AlertNotice[] = [];
-  const { checks: _, ...options } = studiesOptions({
+  const options = {
     publicUrl: "http://127.0.0.1:4780",
-    worker: { url, secret: "a-secret-for-the-worker" },
-    tell: (alert) => void told.push(alert),
-  });
+    workers: { studies: { url, secret: "a-secret-for-the-worker", allowPrivateNetwork: true } },
+    alerts: { ...alerts, to: [(alert: AlertNotice) => void told.push(alert)] },
+  };
   const kit = await createTestHoldfast({
     now,
     options,
-    setup: (holdfast) => defineStudies(holdfast, { lease: lease as Duration }),
+    setup: (holdfast) => defineStudies(holdfast, lease),
   });
   onTestFinished(() => kit.close());
   const tick = () => kit.until(kit.holdfast.tick({ limit: 5 }));

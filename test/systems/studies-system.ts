@@ -12,8 +12,8 @@ import { Holdfast } from "holdfast";
 import { createHandler } from "holdfast/http";
 import { onTestFinished } from "vitest";
 import { startListings } from "../../examples/market-studies/listings.js";
-import { prepareTables, Results } from "../../examples/market-studies/results.js";
-import { defineStudies, studiesOptions } from "../../examples/market-studies/studies.js";
+import { prepareTables } from "../../examples/market-studies/results.js";
+import { alerts, checks, defineStudies } from "../../examples/market-studies/studies.js";
 import { studyWorker } from "../../examples/market-studies/worker.js";
 import { openDatabase } from "./app-database.js";
 import { EXAMPLES, type Place } from "./places.js";
@@ -41,13 +41,15 @@ export async function instance(place: Place, workerUrl: string, lease = "10m") {
   const db = await openDatabase(place.url);
   let handler: Fetch = () => new Response(null, { status: 503 });
   const url = await listen(() => handler);
-  const options = studiesOptions({
+  const holdfast = new Holdfast({
     publicUrl: url,
-    worker: { url: workerUrl, secret: WORKER_SECRET },
-    views: place.kind === "postgres" ? "holdfast." : "",
+    workers: { studies: { url: workerUrl, secret: WORKER_SECRET, allowPrivateNetwork: true } },
+    alerts,
+    checks: checks(place.kind === "postgres" ? "holdfast." : ""),
+    database: db.handle,
+    logger: SILENT,
   });
-  const holdfast = new Holdfast({ ...options, database: db.handle, logger: SILENT });
-  const { study } = defineStudies(holdfast, { lease: lease as "10m" });
+  const { study } = defineStudies(holdfast, lease);
   handler = createHandler(holdfast, {
     secrets: { trigger: CRON_SECRET, admin: ADMIN_SECRET },
   });
@@ -86,7 +88,7 @@ export async function system(place: Place, lease?: string) {
     await worker.stop({ graceMs: 0 });
     await db.close();
   });
-  return { ...one, db, source, worker, workerUrl, received, results: new Results(db.db) };
+  return { ...one, db, source, worker, workerUrl, received };
 }
 
 /** The worker service as a process of its own. */
