@@ -1,11 +1,10 @@
 // The nightly reconciliation: one run makes a run for every monitored address, and workers execute them one by one. The
 // schedule ensures that one instance makes them, and only once a night.
 
-import { type Holdfast, PermanentError, type RunContext } from "holdfast";
+import type { Holdfast } from "holdfast";
 import { type Kysely, sql } from "kysely";
-import type pg from "pg";
 import { z } from "zod";
-import { whileNobodyElse } from "./shared-lock.js";
+import { unlessLocked } from "./shared-lock.js";
 
 export const NIGHTLY = "nightly-reconciliation";
 export const SCHEDULE_PARTIAL = "schedule-partial-reconciliation";
@@ -14,85 +13,64 @@ export const RECONCILE_ADDRESS = "reconcile-address";
 /** One second, two, four; never more than thirty. */
 const RETRY = { attempts: 4, delay: "1s", factor: 2, max: "30s", jitter: 0 } as const;
 
-const addressInput = z.object({
-  address: z.string().regex(/^0x[0-9a-f]+$/, "must be an address such as 0x1f"),
-  mode: z.literal("partial"),
-  day: z.string(),
-});
-
-const RECONCILED = `
-  insert into reconciliations (address, day, mode, corrections) values ($1, $2, $3, $4)
-  on conflict (address, day) do update set corrections = excluded.corrections`;
-
-/** Where the truth is: the balance of an address by the chain. */
-export type Chain = { balanceOf(address: string): Promise<number> };
+const CORRECT = "update monitored_addresses set balance = $2 where address = $1";
+const RECORD = "insert into reconciliations (run_id, address, balance) values ($1, $2, $3)";
 
 export type ReconciliationOptions = {
   readonly db: Kysely<unknown>;
-  readonly chain: Chain;
+  /** Where the truth is: the balance of an address by the chain. */
+  readonly chain: { balanceOf(address: string): Promise<number> };
   readonly cron: string;
-  /** The lock of an older application that makes the same runs. */
-  readonly sharedLock: { readonly pool: pg.Pool; readonly number: number } | null;
+  readonly sharedLock: number | null;
 };
 
-export function defineReconciliation(
-  holdfast: Holdfast,
-  { db, chain, cron, sharedLock }: ReconciliationOptions,
-) {
+export function defineReconciliation(holdfast: Holdfast, options: ReconciliationOptions) {
+  const { db, chain, cron, sharedLock } = options;
   const reconcileAddress = holdfast.job(RECONCILE_ADDRESS, {
-    input: addressInput,
+    input: z.object({
+      address: z.string().regex(/^0x[0-9a-f]+$/, "must be an address such as 0x1f"),
+      mode: z.literal("partial"),
+    }),
     retry: RETRY,
-    async run({ address, mode, day }, ctx) {
-      const known = await sql<{ balance: number }>`
-        select balance from monitored_addresses where address = ${address}`.execute(db);
-      if (!known.rows[0]) throw new PermanentError(`${address} is not monitored`);
+    async run({ address }, ctx) {
       const balance = await chain.balanceOf(address);
-      const corrections = Number(known.rows[0].balance) === balance ? 0 : 1;
+      // The correction, its record and the end of the run are one transaction.
       await ctx.commit((tx) => {
-        tx.query("update monitored_addresses set balance = $2 where address = $1", [
-          address,
-          balance,
-        ]);
-        tx.query(RECONCILED, [address, day, mode, corrections]);
-        return { corrections };
+        tx.query(CORRECT, [address, balance]);
+        tx.query(RECORD, [ctx.runId, address, balance]);
       });
     },
   });
-
-  const makeRuns = async (ctx: RunContext) => {
-    const { rows } = await sql<{ address: string }>`
-      select address from monitored_addresses order by address`.execute(db);
-    const day = (ctx.nominalAt ?? new Date()).toISOString().slice(0, 10);
-    const { scheduled, errors } = await ctx.enqueueBatch(
-      rows.map(({ address }) => ({
-        job: reconcileAddress,
-        input: { address, mode: "partial" as const, day },
-        // Every line about the run names it.
-        tags: [address],
-      })),
-    );
-    for (const { index, code, message } of errors)
-      ctx.log.error({ ...rows[index], code, message }, "address could not be scheduled");
-    return { scheduled, errors: errors.length };
-  };
 
   const schedulePartial = holdfast.job(SCHEDULE_PARTIAL, {
     retry: RETRY,
     async run(_: unknown, ctx) {
       const startedMs = performance.now();
-      const make = () => makeRuns(ctx);
-      const made = sharedLock ? await whileNobodyElse(sharedLock, make) : await make();
-      const durationMs = Math.round(performance.now() - startedMs);
-      if (made === null) {
-        // Expected, and no reason to try again: the other one does the work.
-        const skipped = { skipped: true, reason: "locked", durationMs, lockAcquired: false };
-        ctx.log.info(skipped, "another application is at it, nothing was scheduled");
-        return skipped;
-      }
-      const facts = { ...made, durationMs, lockAcquired: true };
-      if (made.errors > 0) ctx.log.warn(facts, "reconciliation scheduled, in part");
-      else ctx.log.info(facts, "reconciliation scheduled");
-      return facts;
+      const made = await unlessLocked(db, sharedLock, async () => {
+        const { rows } = await sql<{ address: string }>`
+          select address from monitored_addresses order by address`.execute(db);
+        const { scheduled, errors } = await ctx.enqueueBatch(
+          rows.map(({ address }) => ({
+            job: reconcileAddress,
+            input: { address, mode: "partial" as const },
+            // Every line about the run names it.
+            tags: [address],
+          })),
+        );
+        for (const { index, code, message } of errors)
+          ctx.log.error({ ...rows[index], code, message }, "address could not be scheduled");
+        return { scheduled, errors: errors.length };
+      });
+      const result = {
+        ...(made ?? { skipped: true, reason: "locked" }),
+        durationMs: Math.round(performance.now() - startedMs),
+        lockAcquired: made !== null,
+      };
+      // A held lock is expected, and no reason to try again.
+      if (!made) ctx.log.info(result, "another application is at it, nothing was scheduled");
+      else if (made.errors > 0) ctx.log.warn(result, "reconciliation scheduled, in part");
+      else ctx.log.info(result, "reconciliation scheduled");
+      return result;
     },
   });
 

@@ -30,8 +30,12 @@ const chain = {
     return Number.parseInt(address, 16) * 10 + (asked % 5 === 0 ? 1 : 0);
   },
 };
-const { app, holdfast } = await buildApp(config, { database, chain });
-await app.listen({ port: config.port, host: "127.0.0.1" });
+const { app, holdfast } = await buildApp(config, database, chain);
+app.get("/reconciliations", async () => {
+  const newest = sql`select * from reconciliations order by run_id desc limit 100`;
+  return (await newest.execute(database.db)).rows;
+});
+await app.listen({ port: Number(process.env.PORT || 4791), host: "127.0.0.1" });
 await holdfast.schedules.trigger(NIGHTLY);
 
 for (const signal of ["SIGINT", "SIGTERM"] as const) {

@@ -1,21 +1,14 @@
-// A lock number that an older application also uses, on PostgreSQL. The lock lasts as long as a transaction, not a
-// session: a pooled connection never carries it to another caller.
+// The advisory lock of an older application that makes the same runs. It lasts as long as a transaction, not a session: a
+// pooled connection never carries it to another caller.
 
-import { advisoryLock } from "holdfast";
-import type pg from "pg";
+import { type Kysely, sql } from "kysely";
 
-/** Null: the other one has it. */
-export async function whileNobodyElse<T>(
-  { pool, number }: { readonly pool: pg.Pool; readonly number: number },
-  work: () => Promise<T>,
-): Promise<T | null> {
-  const client = await pool.connect();
-  try {
-    await client.query("begin");
-    const { acquired } = await advisoryLock(client, number);
-    return acquired ? await work() : null;
-  } finally {
-    await client.query("rollback").catch(() => undefined);
-    client.release();
-  }
+/** Null: the other application holds the lock. */
+export function unlessLocked<T>(db: Kysely<unknown>, lock: number | null, work: () => Promise<T>) {
+  if (lock === null) return work();
+  return db.transaction().execute(async (tx) => {
+    const { rows } = await sql<{ acquired: boolean }>`
+      select pg_try_advisory_xact_lock(${lock}) as acquired`.execute(tx);
+    return rows[0]?.acquired ? work() : null;
+  });
 }

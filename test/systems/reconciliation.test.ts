@@ -7,9 +7,9 @@ import { describe, expect, onTestFinished, test } from "vitest";
 import { buildApp } from "../../examples/reconciliation/app.js";
 import { readConfig } from "../../examples/reconciliation/config.js";
 import {
-  type Chain,
   defineReconciliation,
   NIGHTLY,
+  type ReconciliationOptions,
 } from "../../examples/reconciliation/reconciliation.js";
 import { until } from "../support/until.js";
 import { type AppDatabase, migrate, onHandle, openDatabase } from "./app-database.js";
@@ -18,6 +18,7 @@ import { EXAMPLES, type Place, POSTGRES_URL, placed } from "./places.js";
 const MIGRATIONS = path.join(EXAMPLES, "reconciliation/migrations");
 const LOCK = 738_523_901;
 const ON = { RECONCILIATION_SCHEDULER_ENABLED: "true", RECONCILIATION_WORKER_ENABLED: "true" };
+type Chain = ReconciliationOptions["chain"];
 const calm: Chain = { balanceOf: async () => 100 };
 
 async function seed(db: AppDatabase, addresses: readonly string[]): Promise<void> {
@@ -41,11 +42,7 @@ async function serve(place: Place, env: Record<string, string>, chain = calm) {
   const base = { DATABASE_URL: place.url, RECONCILIATION_POLLING_INTERVAL_MS: "50" };
   const config = readConfig({ ...base, ...env });
   const db = await database(place);
-  const { app, holdfast } = await buildApp(config, {
-    database: db,
-    chain,
-    logger: { level: "info", stream },
-  });
+  const { app, holdfast } = await buildApp(config, db, chain, { level: "info", stream });
   place.after(() => app.close());
   return {
     app,
@@ -90,7 +87,10 @@ for (const kind of ["sqlite", "postgres"] as const) {
       expect(children.every(({ input }) => (input as { mode: string }).mode === "partial")).toBe(
         true,
       );
-      expect(await reconciled(db)).toHaveLength(42);
+      const records = await reconciled(db);
+      expect(new Set(records.map(({ address }) => address)).size).toBe(42);
+      const ids = new Set(children.map(({ id }) => id));
+      expect(records.filter(({ run_id }) => ids.has(String(run_id)))).toHaveLength(42);
     });
 
     test("an instance that comes after the tick does not repeat it", async ({ place }) => {
