@@ -32,7 +32,7 @@ export function reportsApi({ holdfast, reports, userOf }: ReportsApi) {
       if (!schedule) return answer(404, { error: "you have no schedule of that name" });
       if (request.method === "POST" && verb === "test") {
         const tested = await reports.test(name);
-        // A run of the schedule that is not over yet stands in the way; the answer says which.
+        // Skipped: a run of the schedule is not over yet.
         return answer(tested.skipped ? 409 : 202, tested);
       }
       if (request.method === "DELETE" && verb === "") await holdfast.schedules.delete(name);

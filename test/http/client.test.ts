@@ -12,6 +12,7 @@ import {
   type WorkContext,
   type WorkOptions,
 } from "../../src/client/index.js";
+import { createHttpHandler } from "../../src/http/handler.js";
 import { type Served, serve } from "../../src/http/server.js";
 import { until } from "../support/until.js";
 import { DATABASES, type House, newHouse, SECRETS } from "./house.js";
@@ -199,6 +200,39 @@ describe.each(DATABASES)("the client on %s", (database) => {
     for (const { id } of made)
       expect(await ended(id)).toMatchObject({ status: "completed", attempt: 1 });
     expect(ran.sort()).toEqual(made.map(({ id }) => id).sort());
+  });
+
+  test("a server that restarts is called again for progress, items and heartbeats, and no attempt is burnt", async () => {
+    house.holdfast.job("patient", { lease: "20s", retry: { attempts: 3, delay: 1 } });
+    const { id } = await house.holdfast.enqueue("patient", {});
+    const tries = new Map<string, number>();
+    const counting: Fetch = (input, init) => {
+      const call = String(input).replace(/.*\//, "");
+      tries.set(call, (tries.get(call) ?? 0) + 1);
+      return fetch(input, init);
+    };
+    const triesOf = (call: string) => tries.get(call) ?? 0;
+    const jobs = {
+      patient: async (_: object, ctx: WorkContext) => {
+        await served.close();
+        await Promise.all([ctx.progress({ stage: "reading" }), ctx.item("a", 1)]);
+        return "done";
+      },
+    };
+    works({ jobs }, counting);
+    // An ordinary call is sent five times.
+    await until("each call was sent more often", () => {
+      return triesOf("progress") > 5 && triesOf("items") > 5 && triesOf("heartbeat") > 0;
+    });
+    const restarted = house.another();
+    restarted.job("patient", { lease: "20s", retry: { attempts: 3, delay: 1 } });
+    const handler = createHttpHandler(restarted, { secrets: SECRETS });
+    served = await serve({ handler, host: "127.0.0.1", port: Number(new URL(served.url).port) });
+    expect(await ended(id)).toMatchObject({ status: "completed", result: "done", attempt: 1 });
+    const { items } = await house.holdfast.runs.items(id);
+    expect(items).toMatchObject([{ key: "a", value: 1 }]);
+    expect(await house.holdfast.runs.attempts(id)).toHaveLength(1);
+    await restarted.stop({ grace: 0 });
   });
 
   test("a cancelled run aborts its handler and ends as cancelled", async () => {

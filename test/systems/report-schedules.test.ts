@@ -294,6 +294,23 @@ test("a user sees, changes, tries and deletes only schedules of their own, throu
   expect((await ask("ben", "GET", "/schedules")).body).toHaveLength(1);
 });
 
+test("a test call is refused with 409 while a run of its schedule is not over, and accepted afterwards", async () => {
+  const { kit, db, reports, save } = await kitted();
+  const mine = await connectUser(db, "ada");
+  const api = reportsApi({ holdfast: kit.holdfast, reports, userOf: () => "ada" });
+  const tried = () => api(new Request("http://reports/schedules/sales/test", { method: "POST" }));
+  await save("ada/sales", { cron: "0 * * * *", input: { instance: mine, report: "sales" } });
+  // The run of 12:00 sleeps until its report is ready.
+  await kit.advance("1m");
+  const [live] = await kit.runs({ schedule: "ada/sales" });
+  expect(live?.finishedAt).toBeNull();
+  const refused = await tried();
+  expect(refused.status).toBe(409);
+  expect(await refused.json()).toMatchObject({ skipped: true, reason: "locked" });
+  await kit.advance("10m");
+  expect((await tried()).status).toBe(202);
+});
+
 test("under the API's mix of faults at least 95 of 100 reports succeed", async () => {
   const { kit, api, db, save } = await kitted();
   const user = await connectUser(db, "ada");
