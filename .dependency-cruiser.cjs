@@ -39,6 +39,9 @@ const MODULES = [
 /** A job is declared with its handler and hooks; both are typed where they are called. */
 const HANDLER_TYPES = ["worker/handler/context", "worker/hooks"];
 
+/** A handler takes locks with `ctx.lock`. */
+const LOCK_TYPES = ["locks/locking"];
+
 /** Handlers of remote workers have the same steps and waits. */
 const STEPS = ["worker/handler/step-journal", "worker/handler/step-options"];
 
@@ -80,7 +83,7 @@ module.exports = {
     only("store", ["shared"]),
     only("telemetry", []),
     only("runs", ["shared", "store", "telemetry", ...HANDLER_TYPES, ...RUN_NEIGHBOURS]),
-    only("worker", ["shared", "store", "telemetry", "runs"]),
+    only("worker", ["shared", "store", "telemetry", "runs", ...LOCK_TYPES]),
     only("locks", ["shared", "store", "telemetry"]),
     only("schedules", ["shared", "store", "telemetry", "runs"]),
     only("remote/dispatch", ["shared"]),

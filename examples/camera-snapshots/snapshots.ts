@@ -41,17 +41,13 @@ export function defineSnapshots(holdfast: Holdfast, options: SnapshotsOptions) {
     async run({ camera, wait, priority }, ctx) {
       // One for each attempt: a second one does not touch the picture of the first.
       const execution = `${ctx.runId}-${ctx.attempt}`;
-      const held = await holdfast.lock(
-        lockOf(camera),
-        { wait, priority, execution },
-        async (lock) => {
-          const signal = AbortSignal.any([lock.signal, ctx.signal]);
-          const headers = { fence: String(lock.fence ?? 0) };
-          const response = await fetch(`${camerasUrl}/${camera}`, { headers, signal });
-          if (!response.ok) throw new Error(`${response.status}: ${await response.text()}`);
-          return store(response, path.join(folder, camera, `${execution}.png`));
-        },
-      );
+      const held = await ctx.lock(lockOf(camera), { wait, priority, execution }, async (lock) => {
+        const signal = AbortSignal.any([lock.signal, ctx.signal]);
+        const headers = { fence: String(lock.fence ?? 0) };
+        const response = await fetch(`${camerasUrl}/${camera}`, { headers, signal });
+        if (!response.ok) throw new Error(`${response.status}: ${await response.text()}`);
+        return store(response, path.join(folder, camera, `${execution}.png`));
+      });
       if (!held.acquired) {
         const { holder, until } = held;
         ctx.log.info({ camera, holder }, "the camera is in use, this snapshot is left out");

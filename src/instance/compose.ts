@@ -273,6 +273,7 @@ async function newWorkerSet(
     tracing,
     begins: parts.begins,
     fanOut: newFanOut(context, { store, jobs: parts.jobs, running }),
+    locking: parts.locking,
     signals,
     ...(budget ? { claimBudget: budget } : {}),
   };

@@ -356,7 +356,7 @@ export type LockOptions = {
   readonly wait?: Duration | undefined;
   /** The order of waiting calls: larger is served first, from -100 to 100. @default 0 */
   readonly priority?: number | undefined;
-  /** The execution that it is for, such as `ctx.runId`: kept with the grant, and in every log line. @default none */
+  /** The execution that it is for, kept with the grant, and in every log line. @default none; with `ctx.lock` the run's id */
   readonly execution?: string | undefined;
 };
 

@@ -6,6 +6,7 @@
 // there if a loss would be final. It never decides where a run goes: runs/rules/run.ts does.
 // Essay: docs/internals/lease-and-fence.md.
 
+import type { Locking } from "../locks/locking.js";
 import type { RunId } from "../runs/rules/run.js";
 import { CancelledError, LeaseLostError, ShutdownError } from "../shared/errors.js";
 import { describeFailure } from "../shared/failure.js";
@@ -49,6 +50,7 @@ export type ExecutorParams = {
   readonly meter: Meter;
   readonly tracing: Tracing | null;
   readonly fanOut: FanOut;
+  readonly locking: Pick<Locking, "lock">;
   /** Counts starts under rate limits, over all workers of the instance. */
   readonly begins: BeginWindow;
   readonly signals: WorkerSignals;

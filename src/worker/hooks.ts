@@ -219,6 +219,7 @@ function contextOf(
     fanOut: { enqueue: refused, enqueueBatch: refused },
     heartbeat: refused,
     item: refused,
+    lock: refused,
     commit: refused,
     progress: refused,
     keepLine: () => undefined,

@@ -43,6 +43,49 @@ export function lockSuite(test: WorldTest): void {
     ]);
   });
 
+  test("a lock that a handler takes has the id of its run as execution", async ({ world }) => {
+    const member = world.member();
+    const { holdfast } = member;
+    const seen: (string | null | undefined)[] = [];
+    const job = holdfast.job("import", {
+      run: async (_: unknown, ctx) => {
+        const look = async () => {
+          const { locks } = await holdfast.locks.list();
+          seen.push(...locks.map(({ execution }) => execution));
+        };
+        await ctx.lock("import", {}, look);
+        await ctx.lock("import", { execution: "of my own" }, look);
+      },
+    });
+    const { id } = await job.enqueue({});
+    await holdfast.start();
+    await world.clock.until(holdfast.runs.wait(id));
+    expect(seen).toEqual([id, "of my own"]);
+    expect(heard(member, "lock.acquired")[0]).toMatchObject({ execution: id });
+    const { grants } = await holdfast.locks.history();
+    expect(grants.map(({ execution }) => execution)).toEqual(["of my own", id]);
+  });
+
+  test("nothing can be suspended under the lock of a handler", async ({ world }) => {
+    const { holdfast } = world.member();
+    const refused: unknown[] = [];
+    const job = holdfast.job("import", {
+      run: async (_: unknown, ctx) => {
+        const keep = (error: unknown) => void refused.push(error);
+        await ctx.lock("import", {}, async () => {
+          await ctx.step("read", () => 1).catch(keep);
+          await ctx.sleep("1h").catch(keep);
+        });
+        await ctx.step("write", () => ctx.lock("import", {}, () => 2));
+      },
+    });
+    const { id } = await job.enqueue({});
+    await holdfast.start();
+    const ended = await world.clock.until(holdfast.runs.wait(id));
+    expect(ended).toMatchObject({ status: "completed" });
+    expect(refused).toMatchObject([{ code: "STEP_NESTED" }, { code: "WAIT_IN_STEP" }]);
+  });
+
   test("a held lock is refused with holder and until, and is not re-entrant", async ({ world }) => {
     const one = world.member();
     const other = world.member();

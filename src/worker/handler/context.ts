@@ -1,5 +1,6 @@
 // Defines the context that a handler gets, `ctx`. Each part is made on first use: most runs never read their signal.
 
+import type { HeldLock, LockOptions, LockResult } from "../../locks/locking.js";
 import type { Enqueued, EnqueueOptions } from "../../runs/enqueue.js";
 import type { Job } from "../../runs/job.js";
 import type { ProgressOptions } from "../../runs/rules/progress.js";
@@ -14,6 +15,7 @@ import type { CommitOptions, TransactionHandle } from "./commit.js";
 import { type BatchEntry, type BatchOptions, type FanOut, readBatchOptions } from "./fan-out.js";
 import type { ItemOptions } from "./items.js";
 import { type RunLog, type RunLogLevel, runLog } from "./logs.js";
+import { insideOf } from "./nesting.js";
 import type {
   CallOptions,
   ReceivedSignal,
@@ -43,6 +45,12 @@ export type ContextServices = {
     fn: (tx: Tx) => Value | Promise<Value>,
     options: CommitOptions,
   ): Promise<Value>;
+  /** `holdfast.lock`. */
+  lock<Value>(
+    name: string,
+    options: LockOptions,
+    fn: (lock: HeldLock) => Value | Promise<Value>,
+  ): Promise<LockResult<Value>>;
   progress(attempt: AttemptView, reported: ProgressOptions): Promise<void>;
   keepLine(attempt: AttemptView, level: RunLogLevel, fields: object, message: string): void;
   readonly steps: Pick<Steps, "step" | "sleep" | "waitFor" | "call">;
@@ -282,6 +290,22 @@ export class RunContext {
     options: ItemOptions<never> = {},
   ): Promise<unknown> {
     return this.#open(() => this.#services.item({ attempt: this.#attempt, key, fn, options }));
+  }
+
+  /**
+   * Runs the function under the lock of that name, as `holdfast.lock` does, and keeps the id of this run as the execution
+   * of the grant. Nothing is suspended under a lock: call steps and waits before or after.
+   */
+  lock<Value>(
+    name: string,
+    options: LockOptions,
+    fn: (lock: HeldLock) => Value | Promise<Value>,
+  ): Promise<LockResult<Value>> {
+    return this.#open(() =>
+      this.#services.lock(name, { execution: this.runId, ...options }, (held) =>
+        insideOf("ctx.lock", () => fn(held)),
+      ),
+    );
   }
 
   /**

@@ -1,8 +1,8 @@
-// Tracks whether code runs inside the function of a step, an item or a commit, where nothing can be suspended.
+// Tracks whether code runs inside the function of a step, an item, a commit or a lock, where nothing can be suspended.
 
 import { AsyncLocalStorage } from "node:async_hooks";
 
-type Inside = "a step" | "an item" | "ctx.commit";
+type Inside = "a step" | "an item" | "ctx.commit" | "ctx.lock";
 
 const inside = new AsyncLocalStorage<Inside>();
 

@@ -1,6 +1,7 @@
 // Serves the calls of handlers for a worker: items, commits, progress, log lines, heartbeats. One object serves all
 // runs. Progress and log lines are stored before their attempt is settled.
 
+import type { Locking } from "../../locks/locking.js";
 import { LeaseLostError } from "../../shared/errors.js";
 import { delay, momentOf, type Ports } from "../../shared/ports.js";
 import type { Settlement } from "../../store/claims.js";
@@ -27,6 +28,7 @@ export type HandlerServicesParams = {
   readonly emit: Emit;
   readonly logger: Logger;
   readonly fanOut: FanOut;
+  readonly locking: Pick<Locking, "lock">;
   readonly executor: ServicesExecutor;
 };
 
@@ -66,6 +68,7 @@ export class HandlerServices {
       keepLine: (attempt, ...line) => this.#logs.keep(attempt, ...line),
       item: (request) => this.#items.item(request),
       commit: (attempt, fn, options) => commitRun(params, attempt, fn, options),
+      lock: (name, options, fn) => params.locking.lock(name, options, fn),
       steps: new Steps({ ...params, reportsStored: (attempt) => this.reportsStored(attempt) }),
     };
   }
