@@ -47,6 +47,8 @@ export function defineStudies(holdfast: Holdfast, lease: Duration = "10m") {
 export const alerts = {
   // Before the lease ends at ten minutes: then another worker gets the run, and no holder is silent any more.
   stale: "9m",
+  // Another worker has it: nothing is lost, but somebody should look at the worker that fell silent.
+  reclaimed: "1h",
   failureRate: { above: 0.2, over: "24h" },
   running: { above: 5 },
   // Ten studies; if the first one takes longer than its share, that is no alert yet.

@@ -200,6 +200,7 @@ export function alertSuite(test: SceneTest): void {
     const rest = await scene.store.alerts.observeRest({
       silentMs: 1,
       ranMs: 1,
+      reclaimedMs: 60 * MINUTE_MS,
       isRunningCounted: true,
       runningOf: ["s"],
       unattendedMs: 5 * MINUTE_MS,
@@ -214,6 +215,7 @@ export function alertSuite(test: SceneTest): void {
       runs: [],
       running: { total: 0, bySchedule: {} },
       jobs: [{ job: "study", queue: "default", runs: 2 }],
+      reclaims: [],
       skews: [],
       scheduleRates: [],
       ends: [],
@@ -222,6 +224,7 @@ export function alertSuite(test: SceneTest): void {
     await scene.claim({ limit: 1 });
     scene.advance(MINUTE_MS);
     const nothing = {
+      reclaimedMs: null,
       unattendedMs: null,
       skewMs: null,
       transactionMs: null,

@@ -120,6 +120,26 @@ describe.skipIf(POSTGRES_URL === undefined)("plans for many rows on PostgreSQL",
     expect(await rows()).toBeGreaterThan(PAST);
   });
 
+  test("recent reclaims are found among many attempts and old reclaims without looking at those", async ({
+    watched: { scene, pool, sql },
+  }) => {
+    await sql(`insert into $schema.attempt (run, fence, attempt, ended, holder, started_at, ended_at)
+      select gen_random_uuid(), n, 1, n % 2, 1, 0, case when n % 2 = 0 then ${scene.now} else 0 end
+      from generate_series(1, ${SLEEPERS}) n`);
+    const none = { silentMs: null, ranMs: null, waitedMs: null, unattendedMs: null, skewMs: null };
+    const params = { ...none, transactionMs: null, skips: null, ends: null, ratesOf: [] };
+    for (const analysed of [false, true]) {
+      if (analysed) await sql("analyze $schema.attempt");
+      const plans = await pool.plansOf(/ago_ms/, () =>
+        scene.store.alerts.observeRest({
+          ...{ ...params, isRunningCounted: false, runningOf: [], reclaimedMs: 3_600_000 },
+        }),
+      );
+      expect(plans).toHaveLength(1);
+      expect(rowsOf(plans[0] as Plan)).toBeLessThan(20);
+    }
+  });
+
   test("a poll looks at as few rows with ten thousand sleeping runs as with none, and so does a claim", async ({
     watched: { scene, pool, sql },
   }) => {

@@ -123,6 +123,60 @@ export function alertSuite(test: WorldTest): void {
     expect(page.lines()).toContain("resolved stale study");
   });
 
+  test("reclaimed: a run that a silent worker lost alerts for an hour, also if it has long succeeded", async ({
+    world,
+  }) => {
+    const worker = (run: () => unknown) => {
+      const member = world.member(QUIET);
+      return { member, job: member.holdfast.job<unknown>("study", { lease: "30s", run }) };
+    };
+    const { member: silent, job } = worker(() => new Door().opened);
+    await silent.holdfast.start();
+    const { id } = await job.enqueue({});
+    await world.clock.advance(SECOND);
+    const page = await watcher(world, { alerts: { reclaimed: "1h" } });
+    silent.clock.pause();
+    const { member: heir } = worker(() => "done");
+    await heir.holdfast.start();
+    await world.clock.advance(3 * MINUTE);
+    expect(await heir.holdfast.runs.get(id)).toMatchObject({ status: "completed", attempt: 2 });
+    expect(page.lines()).toEqual(["opened reclaimed study"]);
+    expect(page.notices[0]?.message).toMatch(
+      /^1 time a run was taken from its silent holder and given another attempt: /,
+    );
+    expect(page.notices[0]?.message).toContain(`${id} from ${silent.holdfast.instanceId}, `);
+    await world.clock.advance(55 * MINUTE);
+    expect(await openKinds(page)).toEqual(["reclaimed study"]);
+    await world.clock.advance(5 * MINUTE);
+    expect(page.lines()).toEqual(["opened reclaimed study", "resolved reclaimed study"]);
+  });
+
+  test("reclaimed: off by default, and a schedule has a rule of its own or none", async ({
+    world,
+  }) => {
+    const one = world.member(QUIET);
+    const study = one.holdfast.job<unknown>("study", {
+      ...{ lease: "30s", run: () => new Door().opened },
+    });
+    await one.holdfast.start();
+    const { id } = await study.enqueue({});
+    const upsert = (name: string, alerts: object) =>
+      one.holdfast.schedules.upsert(name, { job: "study", every: "1d", alerts });
+    await upsert("own", { reclaimed: "2h" });
+    await upsert("none", { reclaimed: false });
+    for (const name of ["own", "none"]) await one.holdfast.schedules.trigger(name);
+    await world.clock.advance(SECOND);
+    const quiet = await watcher(world, { alerts: { noWorker: false } });
+    one.clock.pause();
+    await world.clock.advance(5 * MINUTE);
+    expect(quiet.lines()).toEqual(["opened reclaimed own"]);
+    await quiet.holdfast.stop();
+    const page = await watcher(world, { alerts: { reclaimed: "1h", noWorker: false } });
+    await world.clock.advance(2 * MINUTE);
+    expect(page.lines()).toEqual(["opened reclaimed study"]);
+    expect(page.notices[0]?.evidence).toMatchObject({ count: 1, runs: [{ id, schedule: null }] });
+  });
+
   test("failureRate: more than a fifth failed in 24 h, without runs that were made by hand", async ({
     world,
   }) => {

@@ -25,6 +25,7 @@ async function makeOld(world: World): Promise<void> {
     : [];
   for (const { name } of views) await world.execute(`drop view ${name}`);
   for (const table of ADDED) await world.execute(`drop table {${table}}`);
+  await world.execute("drop index {attempt_lost}");
   for (const { table, column } of ADDED_COLUMNS)
     await world.execute(
       `alter table {${table}} drop column ${column} ${isSqlite ? "" : "cascade"}`,
@@ -46,6 +47,8 @@ for (const { engine, place } of ENGINES)
       expect(
         await world.rows(`select version, min_compatible from ${world.table("schema_version")}`),
       ).toEqual([{ version: 2, min_compatible: 2 }]);
+      // Fails if the index was not made again.
+      await world.execute("drop index {attempt_lost}");
       expect(await member.holdfast.check()).toMatchObject({ ok: true });
     } finally {
       await world.end();

@@ -120,6 +120,27 @@ test("a silent job is an alert before its ten minutes are over and another worke
   expect(await tick()).toMatchObject({ reclaimed: 1 });
 });
 
+test("a job that another worker gets is an alert that names the silent one, for an hour", async () => {
+  const { kit, study, tick, kinds, sent } = await kitted();
+  const { id } = await study.enqueue({ studyIds: ["TEST_STUDY_1"] });
+  await tick();
+  await kit.advance("11m");
+  expect(await tick()).toMatchObject({ reclaimed: 1 });
+  await kit.advance("1m");
+  await tick();
+  expect(sent).toHaveLength(2);
+  expect(kinds()).toContain("reclaimed");
+  const [alert] = (await kit.holdfast.alerts.list({ kind: "reclaimed" })).alerts;
+  expect(alert?.message).toContain(id);
+  for (let minute = 0; minute < 65; minute += 5) {
+    await kit.holdfast.remote.beat({ id, fence: sent[1]?.fence ?? 0 });
+    await kit.advance("5m");
+    await tick();
+  }
+  const { alerts } = await kit.holdfast.alerts.list({ kind: "reclaimed", state: "open" });
+  expect(alerts).toEqual([]);
+});
+
 test("the first of ten studies may take longer than three minutes without an alert", async () => {
   const { kit, study, tick, kinds, sent } = await kitted();
   const { id } = await study.enqueue(ten);

@@ -2,6 +2,7 @@
 
 export const ALERT_KINDS = [
   "stale",
+  "reclaimed",
   "failureRate",
   "running",
   "slow",
@@ -23,6 +24,7 @@ export type Severity = (typeof SEVERITIES)[number];
 /** Critical alerts should wake people up; warnings can wait until the morning. */
 export const SEVERITY_OF: { readonly [K in AlertKind]: Severity } = {
   stale: "critical",
+  reclaimed: "warning",
   failureRate: "critical",
   running: "warning",
   slow: "warning",

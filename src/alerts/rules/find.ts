@@ -26,11 +26,13 @@ export function observationParams(
     const given = values.filter((each) => each !== null && each !== undefined);
     return given.length === 0 ? null : Math.min(...given);
   };
+  const windows = [rules.reclaimed, ...own.map(({ its }) => its.reclaimed)];
   const slows = [rules.slow, ...own.map(({ its }) => its.slow)];
   const depth = streakDepth(rules, schedules);
   return {
     silentMs: least(rules.stale, ...own.map(({ its }) => its.stale)),
     ranMs: least(...slows.flatMap((slow) => [slow?.perItemMs, slow?.totalMs])),
+    reclaimedMs: Math.max(...windows.map((each) => each ?? 0)) || null,
     isRunningCounted: rules.running !== null,
     runningOf: own.flatMap(({ name, its }) => (its.running ? [name] : [])),
     unattendedMs: rules.noWorker,
@@ -85,6 +87,7 @@ export function findAlerts(observed: AlertObservation, rules: AlertRules): reado
   const seen: Seen = { observed, rules, ruleOf, hasOwn };
   return [
     ...stale(seen),
+    ...reclaimed(seen),
     ...slow(seen),
     ...running(seen),
     ...failureRate(seen),
@@ -125,6 +128,20 @@ function stale(seen: Seen): readonly Finding[] {
     kind: "stale",
     subject,
     message: messages.stale(runs),
+    evidence: { runs: runs.slice(0, messages.SHOWN_MAX), count: runs.length },
+  }));
+}
+
+function reclaimed(seen: Seen): readonly Finding[] {
+  const { observed, ruleOf } = seen;
+  const recent = observed.reclaims.filter((run) => {
+    const withinMs = ruleOf("reclaimed", run.schedule);
+    return withinMs !== null && run.agoMs <= withinMs;
+  });
+  return bySubject(recent, (run) => subjectOf(seen, "reclaimed", run)).map(([subject, runs]) => ({
+    kind: "reclaimed",
+    subject,
+    message: messages.reclaimed(runs),
     evidence: { runs: runs.slice(0, messages.SHOWN_MAX), count: runs.length },
   }));
 }

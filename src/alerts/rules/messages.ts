@@ -6,6 +6,7 @@ import type { AlertKind } from "./alert.js";
 import type {
   Culprit,
   ObservedEnd,
+  ObservedReclaim,
   ObservedRun,
   ObservedTick,
   ObservedWait,
@@ -21,6 +22,13 @@ export function stale(runs: readonly ObservedRun[]): string {
     return `${id} held by ${holder}, silent for ${formatDuration(silentMs)}`;
   });
   return `${many(runs.length, "run")} had no heartbeat for up to ${formatDuration(longest)} and ${runs.length === 1 ? "was" : "were"} not reclaimed: ${list(shown)}.`;
+}
+
+export function reclaimed(runs: readonly ObservedReclaim[]): string {
+  const shown = runs.map(
+    ({ id, holder, agoMs }) => `${id} from ${holder}, ${formatDuration(agoMs)} ago`,
+  );
+  return `${many(runs.length, "time")} a run was taken from its silent holder and given another attempt: ${list(shown)}.`;
 }
 
 export function slow(runs: readonly ObservedRun[]): string {

@@ -28,6 +28,15 @@ export type ObservedRun = {
   readonly items: number;
 };
 
+/** A run that was taken from its silent holder and given another attempt. */
+export type ObservedReclaim = {
+  readonly id: RunId;
+  readonly job: string;
+  readonly schedule: string | null;
+  readonly holder: string;
+  readonly agoMs: number;
+};
+
 /** A job with ready runs that no instance executes. */
 export type ObservedJob = {
   readonly job: string;
@@ -126,6 +135,8 @@ export type AlertObservation = {
   readonly recordedUntil: number | null;
   readonly schedules: readonly ObservedSchedule[];
   readonly runs: readonly ObservedRun[];
+  /** The newest first. */
+  readonly reclaims: readonly ObservedReclaim[];
   readonly running: {
     readonly total: number;
     readonly bySchedule: Readonly<Record<string, number>>;
@@ -142,10 +153,11 @@ export type AlertObservation = {
   readonly culprits: readonly Culprit[];
 };
 
-/** The bounds of what to read: the smallest bound of any rule. Null: nothing to read. */
+/** The bounds of what to read: those of the rule that needs the most. Null: nothing to read. */
 export type ObservationParams = {
   readonly silentMs: number | null;
   readonly ranMs: number | null;
+  readonly reclaimedMs: number | null;
   readonly isRunningCounted: boolean;
   /** Schedules whose running runs are counted. */
   readonly runningOf: readonly string[];

@@ -9,6 +9,8 @@ import { refuseUnknownMembers } from "../../shared/suggest.js";
 export type ScheduleAlertOptions = {
   /** A running run whose holder was silent for this long. @default "10m" */
   readonly stale?: Duration | false | undefined;
+  /** A run was taken from a silent holder and given another attempt within this time. @default off */
+  readonly reclaimed?: Duration | false | undefined;
   /**
    * More than this part of the runs that ended within that time failed, of at least five. A schedule with a rule of its
    * own, or with `false`, takes its runs out of the rate of its job. @default { above: 0.2, over: "24h", atLeast: 5 }
@@ -65,6 +67,7 @@ export type AlertRuleOptions = ScheduleAlertOptions & {
 /** Checked rules; null: off. A schedule stores only the members that it sets. */
 export type ScheduleAlertRules = {
   readonly stale: number | null;
+  readonly reclaimed: number | null;
   readonly failureRate: {
     readonly above: number;
     readonly overMs: number;
@@ -91,6 +94,7 @@ export type AlertRules = ScheduleAlertRules & {
 
 export const DEFAULT_RULES: AlertRules = {
   stale: 10 * 60_000,
+  reclaimed: null,
   failureRate: { above: 0.2, overMs: 24 * 3_600_000, atLeast: 5 },
   running: null,
   slow: null,
@@ -111,6 +115,7 @@ export const NO_RULES = Object.fromEntries(
 
 const SCHEDULE_KINDS = [
   "stale",
+  "reclaimed",
   "failureRate",
   "running",
   "slow",
@@ -132,6 +137,8 @@ type Read = (value: unknown, field: string, problems: Problem[]) => unknown;
 
 const READERS: { readonly [K in keyof AlertRules]: Read } = {
   stale: duration({ min: 1_000, max: 30 * DAY_MS, example: '"10m"' }),
+  // Alerts are looked for once a minute: within less, a reclaim would go unnoticed.
+  reclaimed: duration({ min: 2 * 60_000, max: 30 * DAY_MS, example: '"1h"' }),
   silent: duration({ min: 1_000, max: 30 * DAY_MS, example: '"5m"' }),
   noWorker: duration({ min: 1_000, max: 30 * DAY_MS, example: '"5m"' }),
   clockSkew: duration({ min: 100, max: DAY_MS, example: '"5s"' }),
@@ -198,7 +205,8 @@ export function writeScheduleAlerts(rules: Partial<ScheduleAlertRules>): Schedul
 
 function wordsOf(kind: keyof ScheduleAlertRules, rules: ScheduleAlertRules): unknown {
   const { failureRate, slow, consecutiveFailures: streak } = rules;
-  if (kind === "stale" || kind === "silent") return writeDuration(rules[kind] ?? 0);
+  if (kind === "stale" || kind === "reclaimed" || kind === "silent")
+    return writeDuration(rules[kind] ?? 0);
   if (kind === "failureRate" && failureRate) {
     const { above, overMs, atLeast } = failureRate;
     return { above, over: writeDuration(overMs), atLeast };

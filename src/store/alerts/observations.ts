@@ -8,6 +8,7 @@ import type {
   ObservedEnd,
   ObservedJob,
   ObservedRate,
+  ObservedReclaim,
   ObservedRun,
   ObservedSchedule,
   ObservedSkip,
@@ -58,10 +59,11 @@ export function* observeRest(
   params: ObservationParams,
 ): Statements<Omit<ObservedRest, "culprits">> {
   const { silentMs, ranMs, isRunningCounted, runningOf, unattendedMs, skewMs, ratesOf } = params;
-  const { ends, skips, waitedMs } = params;
+  const { ends, skips, waitedMs, reclaimedMs } = params;
   const isRunAsked = silentMs !== null || ranMs !== null;
   const isRunningAsked = isRunningCounted || runningOf.length > 0;
   const runs = yield* rowsIf(isRunAsked, sql.HELD_RUNS, { silentMs, ranMs });
+  const reclaims = yield* rowsIf(reclaimedMs !== null, sql.RECLAIMS, { reclaimedMs });
   const running = yield* rowsIf(isRunningAsked, sql.RUNNING, { schedules: runningOf });
   const jobs = yield* rowsIf(unattendedMs !== null, sql.UNATTENDED, { unattendedMs });
   const waits = yield* rowsIf(waitedMs !== null, sql.WAITS, { waitedMs });
@@ -75,6 +77,7 @@ export function* observeRest(
   const paused = yield* rowsIf(failing.length > 0, sql.PAUSED_TICKS, { schedules: failing });
   return {
     runs: runs.map(toObservedRun),
+    reclaims: reclaims.map(toObservedReclaim),
     running: toRunning(running),
     jobs: jobs.map(toObservedJob),
     waits: waits.map(toObservedWait),
@@ -138,6 +141,16 @@ function toObservedRun(row: Row): ObservedRun {
     silentMs: Number(row.silent_ms),
     ranMs: Number(row.ran_ms),
     items: Number(row.items),
+  };
+}
+
+function toObservedReclaim(row: Row): ObservedReclaim {
+  return {
+    id: String(row.id),
+    job: String(row.job),
+    schedule: textOrNull(row.schedule),
+    holder: String(row.holder),
+    agoMs: Number(row.ago_ms),
   };
 }
 

@@ -97,3 +97,8 @@ create table {alert_turn} (
 -- Ticks that report a problem are few: this index finds them without reading the ledger.
 create index tick_trouble on {tick} (schedule, at) where reason in (3, 12);
 `;
+
+/** Lost attempts are few: the alert about reclaimed runs reads this index alone. */
+export const RECLAIM_INDEX = /* sql */ `
+create index attempt_lost on {attempt} (ended_at) where ended = 1;
+`;

@@ -4,7 +4,13 @@
 
 import type { Engine } from "../sql/dialect.js";
 import { LOCK_TABLES } from "./locks.js";
-import { ACCESS_TABLES, ALERT_TABLES, AUDIT_TABLES, PAUSE_TABLES } from "./operators.js";
+import {
+  ACCESS_TABLES,
+  ALERT_TABLES,
+  AUDIT_TABLES,
+  PAUSE_TABLES,
+  RECLAIM_INDEX,
+} from "./operators.js";
 import {
   BATCH_TABLES,
   ITEM_TABLES,
@@ -77,6 +83,7 @@ const TABLES = [
   LOG_TABLES,
   LIMIT_TABLES,
   ALERT_TABLES,
+  RECLAIM_INDEX,
   BATCH_TABLES,
   WAIT_TABLES,
 ].join("\n");

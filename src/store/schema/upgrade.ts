@@ -2,7 +2,7 @@
 // between two versions has a part of it already.
 
 import type { Engine } from "../sql/dialect.js";
-import { ACCESS_TABLES } from "./operators.js";
+import { ACCESS_TABLES, RECLAIM_INDEX } from "./operators.js";
 import { WAIT_TABLES } from "./waits.js";
 
 /** Columns that version 2 added. */
@@ -15,7 +15,7 @@ export const ADDED_COLUMNS = [
 ] as const;
 
 /** Tables that version 2 added, with their indexes. */
-export const ADDED_TABLES = (ACCESS_TABLES + WAIT_TABLES)
+export const ADDED_TABLES = (ACCESS_TABLES + WAIT_TABLES + RECLAIM_INDEX)
   .replaceAll("create table {", "create table if not exists {")
   .replace(/create (unique )?index (\w+) on/g, "create $1index if not exists $2 on");
 

@@ -68,6 +68,22 @@ cross join lateral (
 join outcome o on o.id = t.run
 group by s.name;
 
+-- RECLAIMS
+with now as materialized (select clock() as at),
+lost as materialized (
+  select a.run, a.holder, a.ended_at, (select at from now) - a.ended_at as ago_ms
+  from attempt a
+  where a.ended = 1 and a.ended_at >= (select at from now) - :reclaimedMs::bigint
+  order by a.ended_at desc limit 1000
+)
+select x.run as id, l.job, s.name as schedule, coalesce(i.id, 'an instance that is gone') as holder, x.ago_ms
+from lost x
+join run r on r.id = x.run
+join lane l on l.id = r.lane
+left join schedule s on s.id = r.schedule
+left join instance i on i.no = x.holder
+order by x.ended_at desc, x.run;
+
 -- RUNNING
 select null as schedule, coalesce(sum(cardinality(k.ids)), 0) as runs from lease k
 union all

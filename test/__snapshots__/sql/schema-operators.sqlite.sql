@@ -88,3 +88,6 @@ create table pause (
   note text
 );
 create unique index pause_open on pause ((until_at is null)) where until_at is null;;
+
+-- RECLAIM_INDEX
+create index attempt_lost on attempt (ended_at) where ended = 1;;

@@ -79,4 +79,6 @@ create index if not exists signal_at on signal (at);
 create table if not exists wake (
   run uuid primary key,
   at bigint not null
-) [[postgres with (autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_threshold = 1000)]] [[sqlite without rowid]];;
+) [[postgres with (autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_threshold = 1000)]] [[sqlite without rowid]];
+
+create index if not exists attempt_lost on attempt (ended_at) where ended = 1;;

@@ -682,6 +682,9 @@ create table alert_turn (
 create index tick_trouble on tick (schedule, at) where reason in (3, 12);
 
 
+create index attempt_lost on attempt (ended_at) where ended = 1;
+
+
 create table batch (
   id int generated always as identity primary key ,
   run uuid not null,
@@ -1533,6 +1536,9 @@ create table alert_turn (
 create index tick_trouble on tick (schedule, at) where reason in (3, 12);
 
 
+create index attempt_lost on attempt (ended_at) where ended = 1;
+
+
 create table batch (
   id int generated always as identity primary key [[sqlite autoincrement]],
   run uuid not null,
@@ -1704,6 +1710,8 @@ create table if not exists wake (
   run uuid primary key,
   at bigint not null
 ) with (autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_threshold = 1000) ;
+
+create index if not exists attempt_lost on attempt (ended_at) where ended = 1;
 
 create or replace view run_state as
 select r.id, l.job, l.queue, r.mode, r.priority, r.created_at, r.nominal_at, s.name as schedule, r.parent, r.key, r.version,

@@ -614,6 +614,9 @@ create table alert_turn (
 create index tick_trouble on tick (schedule, at) where reason in (3, 12);
 
 
+create index attempt_lost on attempt (ended_at) where ended = 1;
+
+
 create table batch (
   id integer primary key autoincrement,
   run text not null,
@@ -1465,6 +1468,9 @@ create table alert_turn (
 create index tick_trouble on tick (schedule, at) where reason in (3, 12);
 
 
+create index attempt_lost on attempt (ended_at) where ended = 1;
+
+
 create table batch (
   id int generated always as identity primary key [[sqlite autoincrement]],
   run uuid not null,
@@ -1636,6 +1642,8 @@ create table if not exists wake (
   run text primary key,
   at integer not null
 )  without rowid;
+
+create index if not exists attempt_lost on attempt (ended_at) where ended = 1;
 drop view if exists run_state;
 
 create view run_state as
