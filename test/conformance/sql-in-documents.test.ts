@@ -13,7 +13,7 @@ const URL = POSTGRES_URL as string;
 const ROOT = path.resolve(import.meta.dirname, "../..");
 
 const TAKEN_FOR_GRANTED = `
-  create role holdfast; create role shop; create role reports;
+  create role holdfast; create role shop; create role reports; create role service_role;
   create table orders (id text primary key);
   create schema cron; create function cron.schedule(text, text, text) returns bigint language sql as 'select 1::bigint';
   create schema vault; create function vault.create_secret(text, text) returns text language sql as 'select $2';
@@ -24,14 +24,17 @@ const TAKEN_FOR_GRANTED = `
 test.skipIf(POSTGRES_URL === undefined)("every statement of every page runs", async () => {
   const schema = `documents_${crypto.randomUUID().replaceAll("-", "_")}`;
   const holdfast = new Holdfast({ database: URL, schema });
-  for (const name of ["confirm-order", "send-mail", "refresh-signals"]) holdfast.job(name, {});
+  for (const name of ["confirm-order", "send-mail", "refresh-signals", "market-study"])
+    holdfast.job(name, {});
   await holdfast.schedules.upsert("refresh-signals", { job: "refresh-signals", every: "10m..15m" });
   await holdfast.start({ worker: false, scheduler: false });
+  await holdfast.enqueue("market-study", null);
   await holdfast.stop();
   const client = new pg.Client(URL);
   await client.connect();
   try {
     await client.query(`begin; ${TAKEN_FOR_GRANTED}`);
+    await client.query(`select "${schema}".expose_functions('public')`);
     const shown = pages().flatMap(statements);
     expect(shown.length).toBeGreaterThan(25);
     const failed: string[] = [];
