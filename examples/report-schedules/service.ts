@@ -21,7 +21,7 @@ await migrate(database, path.join(here, "migrations"));
 const { db, handle } = database;
 const holdfast = new Holdfast({ database: handle });
 const api = new ApiClient(process.env.MARKETING_API_URL || marketing.url);
-const reports = defineReports(holdfast, { db, api });
+defineReports(holdfast, { db, api });
 await holdfast.start();
 
 for (const [at, user] of ["ada", "ben", "cleo"].entries()) {
@@ -30,18 +30,19 @@ for (const [at, user] of ["ada", "ben", "cleo"].entries()) {
   const connected = at === 2 ? null : `amc-${user}`;
   await sql`insert into instances (id, name, api_instance_id)
     values (${instance}, ${user}, ${connected})`.execute(db);
-  await reports.save(`${user}/sales`, {
+  await holdfast.schedules.upsert(`${user}/sales`, {
+    job: "report",
     cron: `*/${5 + at * 5} * * * * *`,
     input: { instance, report: "sales" },
   });
 }
-await reports.test("ada/sales");
+await holdfast.schedules.trigger("ada/sales", { mode: "test" });
 
 // Users sign in with a token; here their name is enough.
 const userOf = (request: Request) =>
   request.headers.get("authorization")?.replace("Bearer ", "") ?? null;
 const port = Number(process.env.PORT || 4794);
-const server = createServer(getRequestListener(reportsApi({ holdfast, reports, userOf })));
+const server = createServer(getRequestListener(reportsApi({ holdfast, db, userOf })));
 server.listen(port, "127.0.0.1", () => {
   console.log(`curl -H 'authorization: Bearer ada' http://127.0.0.1:${port}/schedules`);
 });

@@ -30,6 +30,12 @@ async function connectUser(db: AppDatabase, user: string): Promise<string> {
   return id;
 }
 
+/** Makes a schedule of the report's job or changes it, as the HTTP surface does. */
+function saver({ schedules }: Holdfast) {
+  return (name: string, wanted: { readonly cron: string; readonly input: object }) =>
+    schedules.upsert(name, { job: "report", timezone: "UTC", ...wanted });
+}
+
 /** The service with time in the test's hands. */
 async function kitted() {
   const api = await marketing();
@@ -38,8 +44,8 @@ async function kitted() {
     setup: async (holdfast, { database }) => {
       const db = onHandle(database);
       await migrate(db, MIGRATIONS);
-      const reports = defineReports(holdfast, { db: db.db, api: new ApiClient(api.url) });
-      return { db, reports, ...reports };
+      defineReports(holdfast, { db: db.db, api: new ApiClient(api.url) });
+      return { db, save: saver(holdfast) };
     },
   });
   onTestFinished(() => kit.close());
@@ -116,8 +122,8 @@ async function instance(place: Place, apiUrl: string) {
     await holdfast.stop({ grace: 0 });
     await db.close();
   });
-  const reports = defineReports(holdfast, { db: db.db, api: new ApiClient(apiUrl) });
-  return { db, holdfast, ...reports };
+  defineReports(holdfast, { db: db.db, api: new ApiClient(apiUrl) });
+  return { db, holdfast, save: saver(holdfast) };
 }
 
 test("network errors are tried again after 10, 20 and 40 seconds, and then the schedule goes on with its next time", async () => {
@@ -190,13 +196,13 @@ test("a token that has expired is replaced once; if the new one is refused too, 
 });
 
 test("a test run leaves the cadence, and the success rate, as they are", async () => {
-  const { kit, api, db, save, test: tryOut } = await kitted();
+  const { kit, api, db, save } = await kitted();
   const user = await connectUser(db, "ada");
   await save("sales", { cron: "0 * * * *", input: { instance: user, report: "sales" } });
   await kit.advance("10m");
   const before = await kit.holdfast.schedules.get("sales");
   api.plan("forbidding");
-  await tryOut("sales");
+  await kit.holdfast.schedules.trigger("sales", { mode: "test" });
   await kit.advance("10m");
   expect(await kit.runs({ mode: "test" })).toMatchObject([{ status: "failed" }]);
   const after = await kit.holdfast.schedules.get("sales");
@@ -244,11 +250,11 @@ test("a tick is never early, and from 30 seconds on it is late and says by how m
 });
 
 test("a user sees, changes, tries and deletes only schedules of their own, through the HTTP surface", async () => {
-  const { kit, db, reports } = await kitted();
+  const { kit, db } = await kitted();
   const mine = await connectUser(db, "ada");
   const his = await connectUser(db, "ben");
   const userOf = (request: Request) => request.headers.get("x-user");
-  const api = reportsApi({ holdfast: kit.holdfast, reports, userOf });
+  const api = reportsApi({ holdfast: kit.holdfast, db: db.db, userOf });
   const ask = async (user: string, method: string, where: string, body?: object) => {
     const options = { method, headers: { "x-user": user }, body: body && JSON.stringify(body) };
     const response = await api(new Request(`http://reports${where}`, options as RequestInit));
@@ -295,9 +301,9 @@ test("a user sees, changes, tries and deletes only schedules of their own, throu
 });
 
 test("a test call is refused with 409 while a run of its schedule is not over, and accepted afterwards", async () => {
-  const { kit, db, reports, save } = await kitted();
+  const { kit, db, save } = await kitted();
   const mine = await connectUser(db, "ada");
-  const api = reportsApi({ holdfast: kit.holdfast, reports, userOf: () => "ada" });
+  const api = reportsApi({ holdfast: kit.holdfast, db: db.db, userOf: () => "ada" });
   const tried = () => api(new Request("http://reports/schedules/sales/test", { method: "POST" }));
   await save("ada/sales", { cron: "0 * * * *", input: { instance: mine, report: "sales" } });
   // The run of 12:00 sleeps until its report is ready.
