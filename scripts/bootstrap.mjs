@@ -39,6 +39,14 @@ export function provideRedis() {
 }
 
 /**
+ * Installs etcd for the tests of locks in the same way.
+ * @returns {Promise<string>} why there is none, or nothing
+ */
+export function provideEtcd() {
+  return provideProgram("etcd", "etcd-server");
+}
+
+/**
  * Installs a browser for the tests of the page in the same way.
  * @returns {Promise<string>} why there is none, or nothing
  */
@@ -46,15 +54,18 @@ export async function provideChromium() {
   return process.env.HOLDFAST_TEST_CHROMIUM ? "" : provideProgram("chromium");
 }
 
-/** @param {string} name of the program and of its package */
-async function provideProgram(name) {
+/**
+ * @param {string} name of the program
+ * @param {string} [debianPackage]
+ */
+async function provideProgram(name, debianPackage = name) {
   const isThere = async () => (await ended(name, ["--version"])) === 0;
   if (await isThere()) return "";
   if (process.getuid?.() !== 0 || (await ended("apt-get", ["--version"])) !== 0)
     return `${name} was not found, and this user may not install it`;
   console.log(`Installing ${name} (apt-get) …`);
   await ended("apt-get", ["update", "-q"]);
-  await ended("apt-get", ["install", "-y", "-q", "--no-install-recommends", name]);
+  await ended("apt-get", ["install", "-y", "-q", "--no-install-recommends", debianPackage]);
   return (await isThere()) ? "" : `${name} could not be installed by apt-get`;
 }
 

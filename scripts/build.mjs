@@ -31,6 +31,7 @@ const ENTRIES = [
   // Of the index, for who bundles a service that verifies, receives or locks, and nothing else.
   "client/receive",
   "locks/advisory",
+  "locks/etcd",
   "locks/redis",
 ];
 

@@ -11,7 +11,7 @@ export const root = path.dirname(path.dirname(fileURLToPath(import.meta.url)));
 const MAY_HOLD = [
   /^dist\/(alerts|cli|client|http|instance|locks|operations|remote|runs|schedules|shared|store|telemetry|testing|worker)\/.+\.d\.ts$/,
   /^dist\/(shared\/adapters\/child-process|cli\/main|instance\/heartbeat-thread|testing\/index)\.js$/,
-  /^dist\/(client\/(index|receive)|http\/(assets|fastify|index)|locks\/(advisory|redis))\.js$/,
+  /^dist\/(client\/(index|receive)|http\/(assets|fastify|index)|locks\/(advisory|etcd|redis))\.js$/,
   /^dist\/shared\/[^/]+\.js$/,
   /^dist\/(index\.(js|d\.ts)|holdfast\.d\.ts)$/,
   /^(ARCHITECTURE|CHANGELOG|CONTRIBUTING|README|SECURITY|UPGRADING)\.md$/,

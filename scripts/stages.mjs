@@ -9,6 +9,7 @@
  * @property {boolean} [isRest] left to `npm run test:all` as a whole
  * @property {boolean} [needsPostgres]
  * @property {boolean} [wantsRedis]
+ * @property {boolean} [wantsEtcd]
  * @property {boolean} [wantsChromium]
  */
 
@@ -24,7 +25,7 @@ export const STAGES = [
   },
   { name: "dead-code", command: ["knip"], lane: 2 },
   { ...vitest("unit"), lane: 1 },
-  { ...vitest("conformance"), lane: 1, needsPostgres: true, wantsRedis: true },
+  { ...vitest("conformance"), lane: 1, needsPostgres: true, wantsRedis: true, wantsEtcd: true },
   { ...vitest("engine"), lane: 1, needsPostgres: true },
   { ...vitest("simulation"), lane: 1 },
   { ...vitest("cli"), lane: 1, needsPostgres: true },
@@ -38,7 +39,7 @@ export const STAGES = [
     isRest: true,
   },
   { ...vitest("systems"), lane: 2, needsPostgres: true, wantsRedis: true },
-  { ...vitest("process"), lane: 2, needsPostgres: true, wantsRedis: true },
+  { ...vitest("process"), lane: 2, needsPostgres: true, wantsRedis: true, wantsEtcd: true },
   { name: "examples", command: ["scripts/check-examples.mjs"], lane: 2 },
   { name: "package", command: ["scripts/check-package.mjs"], lane: 2 },
 ];

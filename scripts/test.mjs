@@ -7,7 +7,13 @@ import fs from "node:fs";
 import os from "node:os";
 import path from "node:path";
 import { fileURLToPath } from "node:url";
-import { ensureBuilt, ensureInstalled, provideChromium, provideRedis } from "./bootstrap.mjs";
+import {
+  ensureBuilt,
+  ensureInstalled,
+  provideChromium,
+  provideEtcd,
+  provideRedis,
+} from "./bootstrap.mjs";
 import { startPostgres } from "./postgres.mjs";
 import { REST, STAGES } from "./stages.mjs";
 
@@ -48,8 +54,11 @@ await timed("build", async () => oneCase(ensureBuilt()));
 const postgresProblem = chosen.some((stage) => stage.needsPostgres) ? await providePostgres() : "";
 // Their installation takes a minute on a new machine; the stages that want them wait for it.
 const redis = chosen.some((stage) => stage.wantsRedis) ? provideRedis() : Promise.resolve("");
+const etcd = chosen.some((stage) => stage.wantsEtcd)
+  ? redis.then(provideEtcd)
+  : Promise.resolve("");
 const chromium = chosen.some((stage) => stage.wantsChromium)
-  ? redis.then(provideChromium)
+  ? Promise.all([redis, etcd]).then(provideChromium)
   : Promise.resolve("");
 const heartbeat = setInterval(
   () => console.log(`  ${clock()}  still running: ${inHand()}`),
@@ -123,6 +132,7 @@ async function runAll(stages) {
   for (const stage of stages) {
     if (interruptedBy) return;
     if (stage.wantsRedis) await redis;
+    if (stage.wantsEtcd) await etcd;
     if (stage.wantsChromium) await chromium;
     await timed(stage.name, () => runStage(stage));
   }
@@ -326,6 +336,7 @@ async function reasons(sum) {
   }
   if (await chromium) missing.push(`the page in a browser: ${await chromium}`);
   if (await redis) missing.push(`locks on Redis: ${await redis}`);
+  if (await etcd) missing.push(`locks in etcd: ${await etcd}`);
   const skips = results.flatMap(({ skips = [] }) => skips);
   if (skips.length > 0)
     missing.push(

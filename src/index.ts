@@ -25,6 +25,7 @@ export type { HoldfastOptions, StartOptions, WorkerOptions } from "./instance/co
 export type { RanIfDue, RunIfDueOptions } from "./instance/run-if-due.js";
 export type { Ticked, TickOptions } from "./instance/tick-once.js";
 export { type AdvisoryResult, type AdvisoryTransaction, advisoryLock } from "./locks/advisory.js";
+export { type EtcdLockOptions, etcdLocks } from "./locks/etcd.js";
 export type { HeldLock, LockOptions, LockResult } from "./locks/locking.js";
 export type {
   Lock,

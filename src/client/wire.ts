@@ -6,6 +6,7 @@ import type { ROUTES } from "../http/wire/contract.js";
 import { retryDelayMs } from "../runs/rules/retry.js";
 import { portableClock } from "../shared/adapters/portable-clock.js";
 import { systemRandom } from "../shared/adapters/random.js";
+import { isNotReceived } from "../shared/failure.js";
 import { delay } from "../shared/ports.js";
 import { NoAnswerError, RequestRefusedError } from "./errors.js";
 
@@ -54,8 +55,6 @@ export type WireOptions = {
 const TIMEOUT_MS = 30_000;
 const TRIES = 5;
 const BACKOFF = { attempts: TRIES, delayMs: 200, factor: 2, maxMs: 5_000, jitter: 0.5 };
-/** No connection was made, so the server received nothing. */
-const NOT_RECEIVED = ["ECONNREFUSED", "ENOTFOUND", "EAI_AGAIN", "EHOSTUNREACH", "ENETUNREACH"];
 /** The server cannot serve anybody now. */
 const UNAVAILABLE = [429, 502, 503, 504];
 
@@ -132,15 +131,6 @@ export class Wire {
 function isWorthAnother(error: unknown, isRepeatable: boolean): boolean {
   if (error instanceof NoAnswerError) return isRepeatable || !error.isUnknown;
   return isRepeatable && error instanceof RequestRefusedError && UNAVAILABLE.includes(error.status);
-}
-
-function isNotReceived(error: unknown): boolean {
-  for (let link = error; link instanceof Error; link = link.cause) {
-    const { code, errors } = link as { code?: unknown; errors?: readonly { code?: unknown }[] };
-    const codes = errors?.map((each) => each.code) ?? [code];
-    if (codes.length > 0 && codes.every((each) => NOT_RECEIVED.includes(String(each)))) return true;
-  }
-  return false;
 }
 
 function refused(response: Response, text: string): RequestRefusedError {

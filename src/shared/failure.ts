@@ -212,3 +212,16 @@ export function errorPattern(message: string): string {
     .replace(HEX, "<hex>")
     .replace(NUMBER, "<n>");
 }
+
+/** No connection was made, so the server received nothing. */
+const NOT_RECEIVED = ["ECONNREFUSED", "ENOTFOUND", "EAI_AGAIN", "EHOSTUNREACH", "ENETUNREACH"];
+
+/** Whether a request certainly did not reach the server, by the error that `fetch` threw. */
+export function isNotReceived(error: unknown): boolean {
+  for (let link = error; link instanceof Error; link = link.cause) {
+    const { code, errors } = link as { code?: unknown; errors?: readonly { code?: unknown }[] };
+    const codes = errors?.map((each) => each.code) ?? [code];
+    if (codes.length > 0 && codes.every((each) => NOT_RECEIVED.includes(String(each)))) return true;
+  }
+  return false;
+}

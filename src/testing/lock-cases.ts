@@ -16,6 +16,8 @@ export type LockProviderCasesParams = {
   another?(): Promise<LockProvider>;
   /** Lets time pass for the provider. @default waits */
   pass?(ms: number): Promise<void>;
+  /** How much later than promised a lease may end, in milliseconds below 2,000: etcd counts whole seconds. @default 0 */
+  readonly lateMs?: number;
 };
 
 const LEASE_MS = 1_000;
@@ -26,13 +28,13 @@ type Case = (scene: Scene) => Promise<void>;
 
 /** Returns the cases. A provider is correct when all of them pass. */
 export function lockProviderCases(params: LockProviderCasesParams): readonly LockProviderCase[] {
-  const { pass = (ms: number) => delay(systemClock, ms) } = params;
+  const { pass = (ms: number) => delay(systemClock, ms), lateMs = 0 } = params;
   return Object.entries(CASES).map(([name, play]) => ({
     name,
     async run() {
       const provider = await params.provider();
       const other = params.another ? await params.another() : provider;
-      await play(new Scene(provider, other, pass));
+      await play(new Scene(provider, other, { pass, lateMs }));
     },
   }));
 }
@@ -44,8 +46,18 @@ class Scene {
     readonly provider: LockProvider,
     /** The same locks, seen through another connection. */
     readonly other: LockProvider,
-    readonly pass: (ms: number) => Promise<void>,
+    readonly time: { readonly pass: (ms: number) => Promise<void>; readonly lateMs: number },
   ) {}
+
+  /** Lets time pass; a lease that is longer still stands. */
+  pass(ms: number): Promise<void> {
+    return this.time.pass(ms);
+  }
+
+  /** Lets time pass until a lease of this length has ended. */
+  passEnd(ms: number): Promise<void> {
+    return this.time.pass(ms + this.time.lateMs);
+  }
 
   /** Tokens of different calls; providers may store them as UUIDs. */
   token(): string {
@@ -137,7 +149,7 @@ const CASES: Readonly<Record<string, Case>> = {
       const { fence } = await scene.grant();
       fences.push(fence);
       if (end === "release") await scene.provider.release({ name: "import", fence });
-      if (end === "expire") await scene.pass(PAST_LEASE_MS);
+      if (end === "expire") await scene.passEnd(PAST_LEASE_MS);
       if (end === "revoke") await scene.provider.revoke({ name: "import", note: null });
     }
     const sorted = [...new Set(fences)].sort((one, other) => one - other);
@@ -163,7 +175,7 @@ const CASES: Readonly<Record<string, Case>> = {
 
   "a lease that ran out is taken over, and the answer names whose it was": async (scene) => {
     const first = await scene.grant({ holder: "host:1:a" });
-    await scene.pass(PAST_LEASE_MS);
+    await scene.passEnd(PAST_LEASE_MS);
     const second = await scene.grant({ holder: "host:2:b" });
     strictEqual(second.takenFrom, "host:1:a");
     ok(second.fence > first.fence);
@@ -180,14 +192,14 @@ const CASES: Readonly<Record<string, Case>> = {
 
   "a lease that ran out may be extended while nobody took it": async (scene) => {
     const { fence } = await scene.grant();
-    await scene.pass(PAST_LEASE_MS);
+    await scene.passEnd(PAST_LEASE_MS);
     strictEqual(await scene.provider.extend({ name: "import", fence, leaseMs: LEASE_MS }), true);
     await scene.refused();
   },
 
   "a stale extend changes nothing (S3)": async (scene) => {
     const stale = await scene.grant();
-    await scene.pass(PAST_LEASE_MS);
+    await scene.passEnd(PAST_LEASE_MS);
     const current = await scene.grant({ holder: "host:2:b", leaseMs: 60_000 });
     const [before] = await scene.provider.list({ limit: 10 });
     const answer = await scene.provider.extend({ name: "import", fence: stale.fence, leaseMs: 9 });
@@ -198,7 +210,7 @@ const CASES: Readonly<Record<string, Case>> = {
 
   "a stale release changes nothing (S3)": async (scene) => {
     const stale = await scene.grant();
-    await scene.pass(PAST_LEASE_MS);
+    await scene.passEnd(PAST_LEASE_MS);
     await scene.grant({ holder: "host:2:b", leaseMs: 60_000 });
     const before = await scene.provider.list({ limit: 10 });
     strictEqual(await scene.provider.release({ name: "import", fence: stale.fence }), false);
@@ -251,7 +263,7 @@ const CASES: Readonly<Record<string, Case>> = {
 
   "held locks are listed by name, page by page, expired ones left out": async (scene) => {
     await scene.grant({ name: "c" });
-    await scene.pass(PAST_LEASE_MS);
+    await scene.passEnd(PAST_LEASE_MS);
     const granted = await scene.grant({ name: "b", holder: "host:1:a" });
     await scene.grant({ name: "a" });
     await scene.grant({ name: "d" });
@@ -275,7 +287,7 @@ const CASES: Readonly<Record<string, Case>> = {
     const released = await scene.grant();
     await scene.provider.release({ name: "import", fence: released.fence });
     const expired = await scene.grant({ holder: "host:2:b" });
-    await scene.pass(PAST_LEASE_MS);
+    await scene.passEnd(PAST_LEASE_MS);
     const revoked = await scene.grant();
     await scene.provider.revoke({ name: "import", note: "stuck since the deploy" });
     const held = await scene.grant();
@@ -319,7 +331,7 @@ const CASES: Readonly<Record<string, Case>> = {
     await scene.grant();
     await scene.provider.revoke({ name: "import", note: null });
     await scene.grant({ name: "late" });
-    await scene.pass(PAST_LEASE_MS);
+    await scene.passEnd(PAST_LEASE_MS);
     await scene.grant({ leaseMs: 60_000 });
     const { acquired, released, expired, revoked } = await scene.provider.stats();
     strictEqual(acquired, 1);
@@ -332,7 +344,7 @@ const CASES: Readonly<Record<string, Case>> = {
   "tidying ends what has run out, once, and its holder has lost it": async (scene) => {
     const { fence } = await scene.grant({ holder: "host:1:a" });
     await scene.grant({ name: "fresh", leaseMs: 60_000 });
-    await scene.pass(PAST_LEASE_MS);
+    await scene.passEnd(PAST_LEASE_MS);
     const { expired, held } = await scene.provider.tidy({ keepMs: 60_000, limit: 100 });
     strictEqual(held, 1);
     deepStrictEqual(expired, [{ name: "import", fence, holder: "host:1:a" }]);
@@ -350,7 +362,7 @@ const CASES: Readonly<Record<string, Case>> = {
       const { fence } = await scene.grant();
       await scene.provider.release({ name: "import", fence });
     }
-    await scene.pass(PAST_LEASE_MS);
+    await scene.passEnd(PAST_LEASE_MS);
     const held = await scene.grant();
     const count = async () => (await scene.provider.history({ limit: 10 })).length;
     strictEqual((await scene.provider.tidy({ keepMs: 60_000, limit: 2 })).removed, 0);
@@ -412,7 +424,7 @@ const CASES: Readonly<Record<string, Case>> = {
     await scene.provider.acquire(patient);
     await scene.provider.release({ name: "import", fence });
     strictEqual((await scene.provider.acquire(patient)).isGranted, false);
-    await scene.pass(550);
+    await scene.passEnd(550);
     await scene.refused();
     strictEqual((await scene.provider.acquire(patient)).isGranted, true);
   },
@@ -432,7 +444,7 @@ const CASES: Readonly<Record<string, Case>> = {
     await scene.grant();
     const waiter = scene.request({ waiting: { priority: 0 } });
     strictEqual((await scene.provider.acquire(waiter)).isGranted, false);
-    await scene.pass(PAST_LEASE_MS);
+    await scene.passEnd(PAST_LEASE_MS);
     const answer = await scene.provider.acquire(waiter);
     ok(answer.isGranted);
     strictEqual(answer.takenFrom, "host:1:a");

@@ -73,10 +73,10 @@ test("a wrong call is refused with an example", async () => {
   expect(await terminal.holdfast(["locks", "list", "--limit", "0"])).toMatchObject({ code: 2 });
 });
 
-test("with an address alone, a database without locks says where those in Redis are shown", async () => {
+test("with an address alone, a database without locks says where those in Redis or etcd are shown", async () => {
   await holdfast.queues.list();
   const address = `sqlite:${terminal.folder}/app.db`;
   const list = await terminal.holdfast(["locks", "list", "--database", address]);
   expect(list).toMatchObject({ code: 0, stdout: expect.stringContaining("No lock is held.") });
-  expect(list.stdout).toContain("Locks in Redis are shown with --config <file>");
+  expect(list.stdout).toContain("Locks in Redis or etcd are shown with --config <file>");
 });

@@ -29,6 +29,7 @@ const TAKEN_ALONE: [name: string, imported: string[], bytesMax: number][] = [
   ["createReceiver", ["node:crypto"], 80_000],
   ["PermanentError", [], 40_000],
   ["redisLocks", ["node:crypto"], 60_000],
+  ["etcdLocks", [], 60_000],
   ["advisoryLock", [], 60_000],
 ];
 

@@ -10,8 +10,10 @@ import readline from "node:readline";
 import pg from "pg";
 import { describe, expect, test } from "vitest";
 import { Holdfast } from "../../src/holdfast.js";
+import { etcdLocks } from "../../src/locks/etcd.js";
 import type { LockGrantView } from "../../src/locks/locks.js";
 import { redisLocks } from "../../src/locks/redis.js";
+import { hasEtcd, startEtcd } from "../support/etcd-server.js";
 import { hasRedis, startRedis } from "../support/redis-server.js";
 import { until } from "../support/until.js";
 import { POSTGRES_URL } from "./worker-processes.js";
@@ -227,6 +229,16 @@ describe(`${PROCESSES} processes, ${COUNT} acquisitions each, with kills and sto
     await play({
       orders: { redis: server.socket },
       observer: new Holdfast({ locks: redisLocks(server.connect()), logger: quiet }),
+      canBlock: false,
+      clear: () => server.stop(),
+    });
+  });
+
+  test.skipIf(!hasEtcd())("on one etcd", { timeout: TIMEOUT_MS }, async () => {
+    const server = await startEtcd();
+    await play({
+      orders: { etcd: server.url },
+      observer: new Holdfast({ locks: etcdLocks(server.url), logger: quiet }),
       canBlock: false,
       clear: () => server.stop(),
     });

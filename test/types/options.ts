@@ -108,6 +108,7 @@ takesUndefined<api.ConcurrencyOptions>();
 takesUndefined<api.ConsecutiveFailuresOptions>();
 takesUndefined<api.EnqueueOptions>();
 takesUndefined<api.ErrorsOptions>();
+takesUndefined<api.EtcdLockOptions>();
 takesUndefined<api.FailureRateOptions>();
 takesUndefined<api.HealthOptions>();
 takesUndefined<api.HeartbeatOptions>();

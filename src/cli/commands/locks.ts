@@ -152,7 +152,7 @@ function isUnused(stats: LockStats): boolean {
 /** A database knows nothing of locks that a provider keeps; only the configuration file names the provider. */
 function elsewhere({ database, config }: CommonFlags): string {
   if (database === undefined || config !== undefined) return "";
-  return "\nThis is what the database has. Locks in Redis are shown with --config <file>, the file that says `locks: redisLocks(…)`.";
+  return "\nThis is what the database has. Locks in Redis or etcd are shown with --config <file>, the file that says `locks: …`.";
 }
 
 const COLOUR_OF_STATE: Readonly<Record<LockState, "green" | "yellow" | "red" | "cyan">> = {
