@@ -5,6 +5,7 @@ import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { setTimeout as pause } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
+import { type Kysely, sql } from "kysely";
 import { type Colour, png } from "./png.js";
 
 export type Cameras = {
@@ -59,6 +60,15 @@ export async function startCameras({ port = 0, host = "127.0.0.1", takesMs = 0 }
       }),
   };
   return cameras;
+}
+
+/** Fills the table of the application with them. */
+export async function installCameras(db: Kysely<unknown>, count: number, every: string) {
+  for (let at = 1; at <= count; at += 1)
+    await sql`insert into cameras (id, every)
+      values (${`cam-${String(at).padStart(2, "0")}`}, ${every}) on conflict do nothing`.execute(
+      db,
+    );
 }
 
 /** A sky in the camera's own colour, and a person who crosses the yard once a minute. */
