@@ -73,6 +73,16 @@ export type NewStep = {
   readonly ranMs: number;
 };
 
+export type FinishParams = Grant & {
+  readonly steps: readonly NewStep[];
+  readonly generation?: number;
+};
+
+export type WaitParams = Grant & {
+  readonly waits: readonly NewWait[];
+  readonly generation?: number;
+};
+
 /** The open waits, by the database's clock. */
 export type OpenWaits = { readonly now: number; readonly waits: readonly WaitRecord[] };
 
@@ -100,7 +110,7 @@ export type Suspended =
 const PART_BYTES = 4 * 1_048_576;
 
 /** The lease of a run, locked until the commit so that it cannot end. */
-const HELD = {
+export const HELD = {
   postgres: /* sql */ `
 select k.fence, {now} as now from {lease} k
 where k.fence = :fence::bigint and k.ids @> array[:id::uuid] for no key update`,
@@ -135,19 +145,23 @@ returning no`;
 const DROP_WAITS = /* sql */ `
 delete from {wait} where run = :id::uuid and name {any :names::text[]} returning name`;
 
-const ADD_WAITS = /* sql */ `
+/** As a statement of its own, or as a part of PostgreSQL's one statement (postgres/steps.ts). */
+export const addWaits = (where: string, returning = "") => /* sql */ `
 insert into {wait} as t (run, name, kind, generation, fence, since, until, signal, key, signal_since, tries, error)
 select :id::uuid, w.name, w.kind, :generation::int, :fence::bigint, {now},
   coalesce(w.until, {now} + w.delay_ms), w.signal, w.key, w.signal_since, w.tries, w.error
 from {rows :waits as w (name text, kind int, until bigint, delay_ms bigint, signal text, key text, signal_since bigint,
-  tries int, error text)} where true
+  tries int, error text)} where ${where}
 on conflict (run, name) do update set fence = excluded.fence, until = excluded.until, tries = excluded.tries,
-  error = excluded.error where t.kind = 0 and excluded.kind = 0 and t.tries < excluded.tries`;
+  error = excluded.error where t.kind = 0 and excluded.kind = 0 and t.tries < excluded.tries${returning}`;
+const ADD_WAITS = addWaits("true");
 
 const CLOCK = /* sql */ `select {now} as now`;
 
+export const WAIT_COLUMNS = "name, kind, since, until, signal, key, child, tries";
+
 const WAITS = /* sql */ `
-select name, kind, since, until, signal, key, child, tries from {wait} where run = :id::uuid order by since, name`;
+select ${WAIT_COLUMNS} from {wait} where run = :id::uuid order by since, name`;
 
 /**
  * Open waits that are over. A signal that was stored by the deadline wins, whenever this runs. A retry is over only for
@@ -293,9 +307,11 @@ export abstract class Steps {
     return found.map(toWait);
   }
 
-  /** Stores finished steps; returns their numbers. A repetition returns the same. */
-  finish(params: Grant & { readonly steps: readonly NewStep[]; readonly generation?: number }) {
-    const { id, fence, steps, generation = 0 } = params;
+  /**
+   * Stores finished steps; returns their numbers. A repetition returns the same. This form is SQLite's, which waits for no
+   * network between statements; PostgreSQL has one statement.
+   */
+  finish({ id, fence, steps, generation = 0 }: FinishParams): Promise<readonly number[] | "stale"> {
     return this.#session.transaction("steps.finish", { lost: "repeat" }, function* (): Statements<
       readonly number[] | "stale"
     > {
@@ -306,17 +322,17 @@ export abstract class Steps {
     });
   }
 
-  /** Stores waits when a handler first reaches them. An existing wait stays as it is. */
-  wait(
-    params: Grant & { readonly waits: readonly NewWait[]; readonly generation?: number },
-  ): Promise<OpenWaits | "stale"> {
-    const { id, fence, waits, generation = 0 } = params;
+  /**
+   * Stores waits when a handler first reaches them. An existing wait stays as it is. As in `finish`, PostgreSQL has a
+   * statement of its own.
+   */
+  wait({ id, fence, waits, generation = 0 }: WaitParams): Promise<OpenWaits | "stale"> {
     return this.#session.transaction("steps.wait", { lost: "repeat" }, function* (): Statements<
       OpenWaits | "stale"
     > {
       const held = yield* row(HELD, { id, fence });
       if (!held) return "stale";
-      yield* run(ADD_WAITS, { id, fence, generation, waits: JSON.stringify(waits.map(toRow)) });
+      yield* run(ADD_WAITS, { id, fence, generation, waits: waitRows(waits) });
       return yield* openWaits(id, Number(held.now));
     });
   }
@@ -484,6 +500,10 @@ function* suspendedBefore(grant: Grant): Statements<Suspended> {
   return { result: "suspended", wakeInMs };
 }
 
+export function waitRows(waits: readonly NewWait[]): string {
+  return JSON.stringify(waits.map(toRow));
+}
+
 function toRow(wait: NewWait): Row {
   const { name, kind, delayMs = null, until = null, signal = null, key = null } = wait;
   const { signalSince = null, tries = 0, error = null } = wait;
@@ -524,7 +544,7 @@ function kindOf(kind: unknown): WaitKind {
   return WAIT_KINDS[Number(kind)] as WaitKind;
 }
 
-function toWait(found: Row): WaitRecord {
+export function toWait(found: Row): WaitRecord {
   return {
     name: String(found.name),
     kind: kindOf(found.kind),

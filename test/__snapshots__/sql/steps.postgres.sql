@@ -1,3 +1,21 @@
+-- ADD_AND_SHOW_WAITS
+with held as materialized (
+select k.fence, clock() as now from lease k
+where k.fence = :fence::bigint and k.ids @> array[:id::uuid] for no key update),
+added as (
+insert into wait as t (run, name, kind, generation, fence, since, until, signal, key, signal_since, tries, error)
+select :id::uuid, w.name, w.kind, :generation::int, :fence::bigint, clock(),
+  coalesce(w.until, clock() + w.delay_ms), w.signal, w.key, w.signal_since, w.tries, w.error
+from json_to_recordset(:waits::json) as w (name text, kind int, until bigint, delay_ms bigint, signal text, key text, signal_since bigint,
+  tries int, error text) where exists (select from held)
+on conflict (run, name) do update set fence = excluded.fence, until = excluded.until, tries = excluded.tries,
+  error = excluded.error where t.kind = 0 and excluded.kind = 0 and t.tries < excluded.tries returning name, kind, since, until, signal, key, child, tries)
+select h.now, w.* from held h left join (
+  select * from added
+  union all
+  select name, kind, since, until, signal, key, child, tries from wait where run = :id::uuid and name <> all(array(select name from added))
+) w on true order by w.since, w.name;
+
 -- ADD_STEPS
 insert into step (run, no, name, kind, generation, fence, tries, started_at, ended_at, signal, key, child, value, error)
 select :id::uuid, s.no, s.name, s.kind, :generation::smallint, :fence::bigint, s.tries, s.started_at, s.ended_at, s.signal,
@@ -44,6 +62,34 @@ select 1 as has_ended from step where run = :id::uuid and fence = :fence::bigint
 -- FALL_ASLEEP
 update waiting set wake_at = :wakeAt::bigint, asleep_at = case when :hasWaits::boolean then clock() end,
   laters = greatest(laters, 1) where id = :id::uuid;
+
+-- FINISH_STEPS
+with held as materialized (
+select k.fence, clock() as now from lease k
+where k.fence = :fence::bigint and k.ids @> array[:id::uuid] for no key update),
+given as materialized (
+  select * from unnest(:names::text[], :values::text[], :tries::int[], :ranMs::bigint[])
+    with ordinality as g (name, value, tries, ran_ms, place)
+),
+known as materialized (select name, no from step where run = :id::uuid and name = any(:names::text[])),
+last as materialized (select coalesce(max(no), 0) as no from step where run = :id::uuid),
+fresh as (
+  select g.*, row_number() over (order by g.place) as later from given g
+  where not exists (select from known n where n.name = g.name)
+),
+stored as (
+  insert into step (run, no, name, kind, generation, fence, tries, started_at, ended_at, value)
+  select :id::uuid, l.no + f.later, f.name, 0, :generation::smallint, h.fence, f.tries, h.now - f.ran_ms, h.now, f.value
+  from held h cross join last l cross join fresh f
+  returning name, no
+),
+dropped as (
+  delete from wait where run = :id::uuid and name = any(:names::text[]) and exists (select from held)
+)
+select exists (select from held) as is_held, (
+  select json_agg(coalesce(n.no, s.no) order by g.place)
+  from given g left join known n on n.name = g.name left join stored s on s.name = g.name
+) as numbers;
 
 -- FIRST_DEADLINE
 select min(w.until) as until, count(*) as waits, clock() as now from wait w where w.run = :id::uuid;
