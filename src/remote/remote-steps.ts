@@ -126,6 +126,7 @@ export class RemoteStepKeeper {
     const rows = steps.map(({ name, value = null, tries = 1, durationMs = 0 }) => ({
       ...{ name: stored(name), value: encodeStep(name, value), tries, ranMs: durationMs },
     }));
+    refuseRepeated(names(rows));
     const open = await store.steps.waits(grant.id);
     const ended = await store.steps.named({ id: grant.id, names: names(rows) });
     for (const { name } of rows) refuseChange(name, { kind: "step" }, { open, ended });
@@ -309,6 +310,13 @@ function plain(name: string | undefined): string | undefined {
 function stored(name: string): string {
   requireStepName(plain(name), "name");
   return name;
+}
+
+function refuseRepeated(all: readonly string[]): void {
+  const at = all.findIndex((name, place) => all.indexOf(name) !== place);
+  if (at === -1) return;
+  const message = `repeats "${all[at]}"; each step of a run has a name of its own, such as "${all[at]}#2"`;
+  throw new ConfigurationError([{ field: `steps[${at}].name`, message }]);
 }
 
 function names(of: readonly { readonly name: string }[]): string[] {

@@ -259,6 +259,10 @@ describe.each(DATABASES)("steps and waits of remote workers on %s", (database) =
       409,
       "step_changed",
     ]);
+    expect(await refused("steps", { steps: [{ name: "c" }, { name: "c" }] })).toEqual([
+      400,
+      "configuration_invalid",
+    ]);
     expect(await refused("wait", {})).toEqual([400, "configuration_invalid"]);
     expect(await refused("wait", { waits: [{ kind: "sleep" }] })).toEqual([
       400,
