@@ -11,7 +11,6 @@ export type EtcdServer = {
   readonly url: string;
   /** Sends one request to the JSON gateway. */
   call(path: string, body: object): Promise<Record<string, unknown>>;
-  signal(name: NodeJS.Signals): void;
   stop(): Promise<void>;
 };
 
@@ -52,7 +51,6 @@ export async function startEtcd(): Promise<EtcdServer> {
   return {
     url,
     call,
-    signal: (name) => void server.kill(name),
     async stop() {
       server.kill("SIGKILL");
       await ended;
