@@ -53,7 +53,7 @@ export const REST = {
   conformance: ["test/conformance/more-histories.test.ts"],
   // Each of these suites runs on SQLite in `npm test`, and their statements run on PostgreSQL in the conformance suite.
   engine: [
-    ...["alerts", "check", "dispatch", "explain", "lifecycle", "schedules", "ticks"].map(
+    ...["alerts", "check", "dispatch", "explain", "lifecycle", "schedules", "ticks", "waits"].map(
       (name) => `test/engine/${name}-postgres.test.ts`,
     ),
     "test/engine/check-healthy.test.ts",
