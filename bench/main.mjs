@@ -14,7 +14,7 @@ const require = createRequire(import.meta.url);
 const NODE_MAJOR_MIN = 24;
 
 const USAGE = `usage: node bench/main.mjs [--quick] [--json] [--rounds N] [--only scenario,…] [--contestants name,…]
-  --quick        under five minutes: fewer runs and rounds, no million-run cases
+  --quick        about ten minutes: fewer runs and rounds, no million-run cases
   --json         one document on stdout instead of tables
   --rounds N     default 5, with --quick 3
   --only         run these scenarios, also those that --quick leaves out; --list names them
