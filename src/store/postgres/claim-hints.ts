@@ -87,7 +87,7 @@ export class ClaimedDays {
     const today = this.#clock.wallMs() - (this.#clock.wallMs() % DAY_MS);
     return {
       idsFrom: firstIdAt(today - RECENT_DAYS * DAY_MS),
-      // Tomorrow's day is made already, and an app clock may be ahead.
+      // Runs of an app whose clock is ahead lie in the partition of tomorrow, which exists already.
       idsUntil: firstIdAt(today + 2 * DAY_MS),
     };
   }
