@@ -1,4 +1,4 @@
-// Keeps signals, and wakes the runs that something happened for. A signal is only stored; a pass after its commit finds
+// Keeps signals, and wakes the runs whose wait has ended. A signal is only stored; a pass after its commit finds
 // the runs that wait for it. Waking is a hint: the resumed run looks for itself, under its fence.
 
 import type { RunId } from "../runs/rules/run.js";
@@ -156,7 +156,7 @@ export abstract class Signals {
     return found ? toSignal(found) : null;
   }
 
-  /** Looks for the waiters of new signals, and makes sleeping runs due that something happened for. */
+  /** Looks for the waiters of new signals, and makes sleeping runs due whose wait has ended. */
   wake({ limit }: { readonly limit: number }): Promise<Woken> {
     return this.#session.transaction(
       "signals.wake",

@@ -12,8 +12,8 @@ export type ScheduleAlertOptions = {
   /** A run was taken from a silent holder and given another attempt within this time. @default off */
   readonly reclaimed?: Duration | false | undefined;
   /**
-   * More than this part of the runs that ended within that time failed, of at least five. A schedule with a rule of its
-   * own, or with `false`, takes its runs out of the rate of its job. @default { above: 0.2, over: "24h", atLeast: 5 }
+   * Too many of a job's runs failed: more than the part `above` of those that ended within `over`, if these are at least
+   * five. Runs of a schedule with its own rule, or with `false`, do not count for the job. @default { above: 0.2, over: "24h", atLeast: 5 }
    */
   readonly failureRate?: FailureRateOptions | false | undefined;
   /** More than this many runs at the same time. @default off */

@@ -26,8 +26,8 @@ export type RetryOptions = {
   readonly max?: Duration | undefined;
   /**
    * The part of a wait, 0 … 1, that chance may take off. 0.5 spreads runs that failed together over half of the wait;
-   * 1 (full jitter) spreads them over the whole wait. Chance adds as much to a longer wait that a server asks for with
-   * `Retry-After`, up to `max`. @default 0.5
+   * 1 (full jitter) spreads them over the whole wait. If a server asks for a longer wait with
+   * `Retry-After`, chance lengthens that wait by as much, up to `max`. @default 0.5
    */
   readonly jitter?: number | undefined;
   /** "beyond-max": waits as long as a server asks for with `Retry-After`, up to a day. @default "up-to-max" */

@@ -29,7 +29,7 @@ export class PostgresSession implements StoreSession {
   readonly engine = "postgres";
   /** For enqueues, exchanges, reclaims, and all other statements that may wait for a locked row. */
   readonly work: PostgresLink;
-  /** For renewals and polls, and exchanges that wait for no row; it also listens. */
+  /** Sends renewals, polls, and exchanges that never wait for a locked row; it also listens for notifications. */
   readonly beat: PostgresLink;
   readonly dialect: Dialect;
   readonly #transactions: PostgresTransactions;
