@@ -29,7 +29,6 @@ export const STAGES = [
   { ...vitest("engine"), lane: 1, needsPostgres: true },
   { ...vitest("simulation"), lane: 1 },
   { ...vitest("cli"), lane: 1, needsPostgres: true },
-  { ...vitest("http"), lane: 1, needsPostgres: true },
   { ...vitest("browser"), lane: 1, needsPostgres: true, wantsChromium: true },
   {
     ...vitest("browser-postgres"),
@@ -42,6 +41,8 @@ export const STAGES = [
   { ...vitest("process"), lane: 2, needsPostgres: true, wantsRedis: true, wantsEtcd: true },
   { name: "examples", command: ["scripts/check-examples.mjs"], lane: 2 },
   { name: "package", command: ["scripts/check-package.mjs"], lane: 2 },
+  // Its clients and streams wait more than they compute.
+  { ...vitest("http"), lane: 2, needsPostgres: true },
 ];
 
 /**
